@@ -1,0 +1,37 @@
+"""NumPy arrays to the buffers that a run takes, and back. The only NumPy in the core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .inputs import check_inputs
+from .method import MethodMetadata
+
+#: dtypes that no buffer format of Python names, by the one their bits travel as
+BITS = {"float16": np.uint16, "bool": np.uint8}
+
+
+def to_buffers(inputs: Sequence[npt.ArrayLike], metadata: MethodMetadata) -> list[memoryview]:
+    """Arrays as flat C-ordered buffers, checked against the method's inputs.
+
+    Raises InputCountError, InputDtypeError, InputShapeError.
+    """
+    arrays = [np.asarray(array) for array in inputs]
+    check_inputs([a.dtype.name for a in arrays], [a.shape for a in arrays], metadata.inputs)
+    flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
+    return [memoryview(a.view(BITS.get(a.dtype.name, a.dtype))) for a in flat]
+
+
+def from_typed_arrays(outputs: Any, metadata: MethodMetadata) -> list[npt.NDArray[Any]]:
+    """JavaScript typed arrays as NumPy arrays of the method's output shapes and dtypes."""
+    arrays = []
+    for output, spec in zip(outputs, metadata.outputs, strict=True):
+        raw = np.frombuffer(output.buffer.to_bytes(), np.uint8)
+        # bfloat16 has no NumPy dtype: its bits come as uint16
+        dtype = np.dtype(np.uint16 if spec.dtype == "bfloat16" else spec.dtype)
+        arrays.append(raw.view(dtype).reshape(spec.shape))
+    return arrays

@@ -1,0 +1,65 @@
+"""What the worker calls: the runtime's objects by number, results as plain data.
+
+Everything here takes and gives JavaScript values, so the page needs no proxies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import count
+from typing import Any
+
+from .device import Files
+from .runtime import Method, Program, Runtime
+
+
+class Bridge:
+    """One runtime and its programs and methods, each under a number."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.objects: dict[int, Any] = {}
+        self.numbers = count(1)
+
+    @classmethod
+    async def create(cls) -> Bridge:
+        return cls(await Runtime.create())
+
+    def add(self, thing: Any) -> int:
+        number = next(self.numbers)
+        self.objects[number] = thing
+        return number
+
+    def info(self) -> str:
+        return json.dumps(asdict(self.runtime.info))
+
+    def adopt(self, files: Any) -> str:
+        """Take over files that the worker has opened: JSON of the program's number and methods."""
+        program = self.runtime.adopt(Files(files))
+        return json.dumps({"program": self.add(program), "methods": program.method_names})
+
+    async def load_method(self, number: int, name: str, progress: Callable[[str, int, int], None]) -> str:
+        program: Program = self.objects[number]
+        method = await program.load_method(name, progress)
+        return json.dumps({"method": self.add(method), "metadata": asdict(method.metadata)})
+
+    async def execute(self, number: int, specs: str, arrays: Any) -> Any:
+        """specs: JSON of [dtype, dims] for each array."""
+        method: Method = self.objects[number]
+        given = json.loads(specs)
+        return await method.execute_js([dtype for dtype, _ in given], [dims for _, dims in given], arrays)
+
+    async def report(self, number: int, rounds: int) -> str:
+        method: Method = self.objects[number]
+        return json.dumps((await method.report(rounds)).to_dict())
+
+    def close(self, number: int) -> None:
+        thing = self.objects.pop(number, None)
+        if thing is not None:
+            thing.close()
+
+    def close_all(self) -> None:
+        self.objects.clear()
+        self.runtime.close()

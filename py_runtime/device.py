@@ -1,0 +1,174 @@
+"""The one module that touches JavaScript: the device, open files and bound plans.
+
+The page's worker registers the JavaScript modules beside this file as `pteron_js`
+(`registerJsModule`), because a strict CSP allows no `eval`. Off the browser this module
+imports, and using it raises WebGPUUnavailableError.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from . import errors
+from .errors import PteronError, WebGPUUnavailableError
+from .kernels import Target
+from .plan import Plan
+
+try:
+    import pteron_js  # type: ignore[import-not-found]
+    from pyodide.ffi import JsException, create_proxy, to_js
+except ImportError:  # CPython, or Pyodide without the worker
+    pteron_js = None
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """The adapter, as `runtime.info` gives it."""
+
+    vendor: str
+    architecture: str
+    description: str
+    software: bool
+    features: tuple[str, ...]
+    limits: dict[str, int]
+
+
+class Device:
+    """A WebGPU device and its queue of work. Make one with `await Device.create()`."""
+
+    def __init__(self, device: Any, info: DeviceInfo, queue: Any) -> None:
+        self.js, self.info, self.queue = device, info, queue
+
+    @classmethod
+    async def create(cls) -> Device:
+        """The best adapter's device, the one that the worker already asked for if it did."""
+        if pteron_js is None:
+            raise WebGPUUnavailableError(
+                "this Python runs outside Pteron's worker, where there is no WebGPU. Parsing and planning "
+                "work here; running needs the browser: see docs/design.md."
+            )
+        with translated():
+            got = await pteron_js.requestDevice()
+            return cls(got.device, DeviceInfo(**_info(got.info.to_py())), pteron_js.Queue.new())
+
+    def target(self) -> Target:
+        """What plans may assume of this device."""
+        limits = self.info.limits
+        return Target(
+            software=self.info.software,
+            f16="shader-f16" in self.info.features,
+            max_workgroups=limits["maxComputeWorkgroupsPerDimension"],
+            max_workgroup_size=limits["maxComputeInvocationsPerWorkgroup"],
+            max_workgroup_storage=limits["maxComputeWorkgroupStorageSize"],
+            max_binding_size=limits["maxStorageBufferBindingSize"],
+            max_buffer_size=limits["maxBufferSize"],
+            max_storage_buffers=limits["maxStorageBuffersPerShaderStage"],
+            offset_alignment=limits["minStorageBufferOffsetAlignment"],
+        )
+
+    def close(self) -> None:
+        self.js.destroy()
+
+
+def _info(raw: dict[str, Any]) -> dict[str, Any]:
+    limits = {name: int(value) for name, value in raw["limits"].items()}
+    return {**raw, "features": tuple(raw["features"]), "limits": limits}
+
+
+class Files:
+    """A program's open files: heads in memory, weights on the GPU."""
+
+    def __init__(self, files: Any) -> None:
+        self.js = files
+
+    @classmethod
+    async def open(cls, device: Device, sources: Sequence[Any], progress: Progress | None) -> Files:
+        """Open a `.pte` and its `.ptd`s: URLs, bytes, or Blobs and ArrayBuffers from JavaScript."""
+        with translated(), _callback(progress) as report:
+            given = [to_js(s) if isinstance(s, bytes | bytearray | memoryview) else s for s in sources]
+            return cls(await pteron_js.openFiles(device.js, to_js(given), report))
+
+    def head(self, index: int = 0) -> tuple[bytes, int]:
+        """The head of a file, as far as it was kept, and the whole file's size in bytes."""
+        file = self.js.get(index)
+        return file.head.to_py().tobytes(), int(file.size)
+
+    async def read(self, index: int, offset: int, size: int) -> bytes:
+        with translated():
+            got = await self.js.get(index).read(offset, size)
+            return bytes(got.to_py())
+
+    @property
+    def bytes(self) -> int:
+        return int(self.js.bytes)
+
+    def close(self) -> None:
+        self.js.close()
+
+
+class BoundPlan:
+    """A plan compiled on a device. Make one with `await BoundPlan.bind(...)`."""
+
+    def __init__(self, bound: Any) -> None:
+        self.js = bound
+
+    @classmethod
+    async def bind(cls, device: Device, plan: Plan, files: Files, progress: Progress | None) -> BoundPlan:
+        text = json.dumps(plan.to_dict())
+        with translated(), _callback(progress) as report:
+            return cls(await pteron_js.bind(device.js, device.queue, text, files.js, report))
+
+    async def run(self, inputs: Any) -> Any:
+        """One run: typed arrays in, typed arrays out, one call into JavaScript."""
+        with translated():
+            return await self.js.run(inputs)
+
+    async def profile(self, rounds: int) -> tuple[str, list[float]]:
+        """The timer's name and the milliseconds of each step, over the inputs of the last run."""
+        with translated():
+            got = (await self.js.profile(rounds)).to_py()
+            return got["timer"], list(got["milliseconds"])
+
+    @property
+    def bytes(self) -> int:
+        return int(self.js.bytes)
+
+    def close(self) -> None:
+        self.js.close()
+
+
+@contextmanager
+def translated() -> Any:
+    """Turn a named JavaScript error into the Python error of that name."""
+    try:
+        yield
+    except JsException as error:
+        kind = getattr(errors, str(error.name), None)
+        if isinstance(kind, type) and issubclass(kind, PteronError):
+            raise kind(str(error.message)) from None
+        raise errors.GPUError(f"{error.name}: {error.message}") from None
+
+
+@contextmanager
+def _callback(function: Callable[..., None] | None) -> Any:
+    """A Python callable that JavaScript may call until the block ends."""
+    if function is None:
+        yield None
+        return
+    proxy = create_proxy(function)
+    try:
+        yield proxy
+    finally:
+        proxy.destroy()
+
+
+def typed_arrays(buffers: Sequence[memoryview]) -> Any:
+    """Python buffers as a JavaScript array of typed arrays of the same element type (copies)."""
+    return to_js([to_js(buffer) for buffer in buffers])
+

@@ -1,0 +1,1 @@
+"""Graph passes: each module is one pure function from a graph to a graph."""

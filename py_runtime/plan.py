@@ -1,0 +1,369 @@
+"""A placed graph to a `Plan`: the flat list of dispatches, plain data without a device.
+
+What depends on constants alone is split off and runs once, at load (`prepare`): packed
+and widened weights, folded subgraphs. All else runs in `run`, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from .dtypes import STORAGE_SIZE, DType
+from .errors import LimitError, MissingOperatorError
+from .graph import Constant, Graph, Tensor
+from .kernels import Binding, Dispatch, Target, assemble, linear_grid, read, write
+from .memory import Arena, Lifetime, plan_memory
+from .ops import OPERATORS
+from .ops.registry import Call, Lowering, storage_type
+from .passes.dead import drop_dead
+from .passes.fuse import fuse_elementwise
+from .passes.views import Place, Placed, place_views
+
+
+@dataclass(frozen=True)
+class BoundRange:
+    """Bytes of a buffer. buffer: >= 0 counts the plan's buffers, < 0 its constants from -1 down."""
+
+    buffer: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What a pipeline is compiled from: WGSL text, its override constants, its bindings.
+
+    access: one letter a binding, "r" for read-only storage, "w" for read-write.
+    """
+
+    shader: int
+    constants: dict[str, int | float]
+    access: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One dispatch: pipeline by index, what is bound in order, workgroups."""
+
+    pipeline: int
+    bindings: tuple[BoundRange, ...]
+    grid: tuple[int, int, int]
+    label: str
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output: the caller's dtype and shape, and where it lies on the GPU.
+
+    storage: the WGSL type of its elements there.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    storage: str
+    range: BoundRange
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run needs, as plain data; `to_dict` is what JavaScript gets.
+
+    buffers: bytes of each buffer to make; those before `prepared` are arena banks, the
+    rest hold what `prepare` writes. constants: bytes of the file bound as they are.
+    """
+
+    buffers: tuple[int, ...]
+    prepared: int
+    constants: tuple[Constant, ...]
+    shaders: tuple[str, ...]
+    pipelines: tuple[Pipeline, ...]
+    prepare: tuple[Step, ...]
+    run: tuple[Step, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    routes: tuple[tuple[str, str], ...]  # (operator, route) of each step of run
+
+    def to_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class PortType:
+    """What the method says of an input or output, beside the graph's own tensor."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+def missing_operators(graph: Graph) -> dict[str, int]:
+    """Operators of the graph that Pteron does not have, with how often they occur."""
+    missing: dict[str, int] = {}
+    for node in graph.nodes:
+        if node.op not in OPERATORS:
+            missing[node.op] = missing.get(node.op, 0) + 1
+    return missing
+
+
+def check_operators(graph: Graph, where: str) -> None:
+    """Raise MissingOperatorError that names all operators Pteron lacks, if there are any."""
+    missing = missing_operators(graph)
+    if missing:
+        names = ", ".join(f"{op} ({n} use{'s' * (n > 1)} in {where})" for op, n in sorted(missing.items()))
+        raise MissingOperatorError(
+            f"this program needs {len(missing)} operator{'s' * (len(missing) > 1)} that Pteron does not have: "
+            f"{names}. Rewrite the model without them, or add a kernel (docs/adding-an-operator.md)."
+        )
+
+
+def make_plan(
+    graph: Graph, target: Target, inputs: Sequence[PortType] = (), outputs: Sequence[PortType] = ()
+) -> Plan:
+    """Plan a graph for a device.
+
+    inputs, outputs: the caller's dtypes and shapes where they differ from the graph's
+    (an int64 of the method is an int32 of the delegate).
+    """
+    graph = fuse_elementwise(drop_dead(graph))
+    placed = place_views(graph)
+    lowering = Lowering(placed, target, storages=_port_storages(placed, inputs, outputs))
+    for node in placed.graph.nodes:
+        OPERATORS[node.op](Call(node, lowering))
+    return _Builder(lowering, target).plan(inputs, outputs)
+
+
+def _port_storages(
+    placed: Placed, inputs: Sequence[PortType], outputs: Sequence[PortType]
+) -> dict[int, str]:
+    """Inputs and outputs that the caller sees as float32 stay so in memory, also in an f16 graph."""
+    storages = {}
+    for tensors, types in ((placed.graph.inputs, inputs), (placed.graph.outputs, outputs)):
+        for tensor, kind in zip(tensors, types, strict=False):
+            own = placed.graph.tensors[placed.place(tensor).root]
+            if kind.dtype.name == "float32" and own.dtype.is_float and own.constant is None:
+                storages[placed.place(tensor).root] = "f32"
+    return storages
+
+
+class _Builder:
+    """Collects what a plan is made of while dispatches become steps."""
+
+    def __init__(self, lowering: Lowering, target: Target) -> None:
+        self.lowering, self.target = lowering, target
+        self.constants: dict[Constant, int] = {}
+        self.shaders: dict[str, int] = {}
+        self.pipelines: dict[str, tuple[int, Pipeline]] = {}
+
+    @property
+    def tensors(self) -> dict[int, Tensor]:
+        return self.lowering.tensors
+
+    def root(self, tensor: int) -> int:
+        return self.lowering.place(tensor).root
+
+    def bytes_of(self, root: int) -> int:
+        """Bytes of a root tensor on the GPU; at least one word, in whole words."""
+        size = self.tensors[root].count * STORAGE_SIZE[self.lowering.elem(root)]
+        return max(4, -(-size // 4) * 4)
+
+    def plan(self, inputs: Sequence[PortType], outputs: Sequence[PortType]) -> Plan:
+        graph = self.lowering.graph
+        self.widened: dict[int, int] = {}
+        dispatches = [d for d in self._with_widening() if 0 not in d.grid]
+        fixed = {t for t, tensor in self.tensors.items() if tensor.constant is not None}
+        prepare: list[Dispatch] = []
+        run: list[Dispatch] = []
+        live_inputs = {self.root(t) for t in graph.inputs}
+        for dispatch in dispatches:
+            roots = {self.root(t) for t in dispatch.reads}
+            written = {self.root(t) for t in dispatch.writes}
+            shared = any(self.root(w) != w for w in dispatch.writes)
+            if roots <= fixed and not written & live_inputs and not shared:
+                prepare.append(dispatch)
+                fixed |= written
+            else:
+                run.append(dispatch)
+        arena = self._arena(run, fixed)
+        self.places, buffers = self._places(arena, prepare, fixed)
+        run_steps = tuple(self.step(d) for d in run)
+        prepare_steps = tuple(self.step(d) for d in prepare)
+        return Plan(
+            buffers=tuple(buffers),
+            prepared=len(arena.banks),
+            constants=tuple(self.constants),
+            shaders=tuple(self.shaders),
+            pipelines=tuple(pipeline for _, pipeline in self.pipelines.values()),
+            prepare=prepare_steps,
+            run=run_steps,
+            inputs=self._ports(graph.inputs, inputs),
+            outputs=self._ports(graph.outputs, outputs),
+            routes=tuple((d.op, d.route) for d in run),
+        )
+
+    def _with_widening(self) -> list[Dispatch]:
+        """The dispatches, after ones that bring constants into the form kernels read."""
+        result: list[Dispatch] = []
+        for dispatch in self.lowering.dispatches:
+            bindings = []
+            for binding in dispatch.bindings:
+                source = self.root(binding.tensor)
+                if needs_widening(self.tensors[source], self.target):
+                    if source not in self.widened:
+                        self.widened[source] = self.lowering.new_tensor(
+                            self.tensors[source].dtype, self.tensors[source].shape
+                        )
+                        result.append(widen(source, self.widened[source], self.lowering))
+                    offset = self.lowering.place(binding.tensor).offset
+                    binding = self._moved(binding, self.widened[source], offset)
+                bindings.append(binding)
+            result.append(replace(dispatch, bindings=tuple(bindings)))
+        return result
+
+    def _moved(self, binding: Binding, root: int, offset: int) -> Binding:
+        if offset == 0:
+            return replace(binding, tensor=root)
+        view = self.lowering.new_tensor(self.tensors[root].dtype, self.tensors[binding.tensor].shape)
+        self.lowering.placed.places[view] = Place(root, offset)
+        return replace(binding, tensor=view)
+
+    def _arena(self, run: list[Dispatch], fixed: set[int]) -> Arena:
+        graph = self.lowering.graph
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        steps = []
+        for tensor in graph.inputs:
+            first[self.root(tensor)] = last[self.root(tensor)] = -1
+        for i, dispatch in enumerate(run):
+            reads = frozenset(self.root(t) for t in dispatch.reads)
+            writes = frozenset(self.root(t) for t in dispatch.writes)
+            steps.append((reads, writes))
+            for root in reads | writes:
+                first.setdefault(root, i)
+                last[root] = i
+        for tensor in graph.outputs:
+            first.setdefault(self.root(tensor), -1)
+            last[self.root(tensor)] = len(run)
+        lifetimes = [
+            Lifetime(root, self.bytes_of(root), first[root], last[root]) for root in first if root not in fixed
+        ]
+        limit = min(self.target.max_buffer_size, self.target.max_binding_size)
+        return plan_memory(lifetimes, steps, self.target.offset_alignment, limit)
+
+    def _places(
+        self, arena: Arena, prepare: list[Dispatch], fixed: set[int]
+    ) -> tuple[dict[int, BoundRange], list[int]]:
+        """The range of each root tensor, and all buffers' sizes."""
+        places = {root: BoundRange(s.bank, s.offset, s.size) for root, s in arena.slots.items()}
+        buffers = list(arena.banks)
+        for dispatch in prepare:
+            for tensor in dispatch.writes:
+                if tensor not in places:
+                    size = self.bytes_of(tensor)
+                    if size > min(self.target.max_buffer_size, self.target.max_binding_size):
+                        raise LimitError(
+                            f"a prepared weight of {dispatch.op} needs {size:,} bytes in one buffer; "
+                            f"this device allows {self.target.max_binding_size:,}"
+                        )
+                    places[tensor] = BoundRange(len(buffers), 0, size)
+                    buffers.append(size)
+        for tensor in fixed:
+            constant = self.tensors[tensor].constant
+            if constant is not None and tensor not in places:
+                places[tensor] = BoundRange(0, 0, 0)  # replaced by `range_of`, when it is used
+        return places, buffers
+
+    def range_of(self, tensor: int) -> tuple[BoundRange, int]:
+        """The bytes to bind for a tensor, and the first element of it in them."""
+        place = self.lowering.place(tensor)
+        root = self.tensors[place.root]
+        elem = STORAGE_SIZE[self.lowering.elem(tensor)]
+        if root.constant is not None:
+            index = self.constants.setdefault(root.constant, len(self.constants))
+            base = BoundRange(-1 - index, 0, -(-root.constant.size // 4) * 4)
+        else:
+            base = self.places[place.root]
+        start = base.offset + place.offset * elem
+        aligned = start // self.target.offset_alignment * self.target.offset_alignment
+        end = base.offset + base.size
+        return BoundRange(base.buffer, aligned, end - aligned), (start - aligned) // elem
+
+    def step(self, dispatch: Dispatch) -> Step:
+        ranges, offsets = [], []
+        for binding in dispatch.bindings:
+            bound, offset = self.range_of(binding.tensor)
+            if bound.size > self.target.max_binding_size:
+                raise LimitError(
+                    f"{dispatch.op} binds {bound.size:,} bytes at once; "
+                    f"this device allows {self.target.max_binding_size:,}"
+                )
+            ranges.append(bound)
+            offsets.append(offset)
+        shader = self.shaders.setdefault(assemble(dispatch, tuple(offsets)), len(self.shaders))
+        access = "".join("w" if binding.write else "r" for binding in dispatch.bindings)
+        label = f"{dispatch.op} · {dispatch.route}"
+        pipeline = Pipeline(shader, dict(dispatch.constants), access, label)
+        key = f"{shader} {pipeline.constants} {access}"
+        index, _ = self.pipelines.setdefault(key, (len(self.pipelines), pipeline))
+        return Step(index, tuple(ranges), dispatch.grid, label)
+
+    def _ports(self, tensors: tuple[int, ...], types: Sequence[PortType]) -> tuple[Port, ...]:
+        ports = []
+        for i, tensor in enumerate(tensors):
+            own = self.tensors[tensor]
+            kind = types[i] if i < len(types) else PortType(own.dtype, own.shape)
+            storage = self.lowering.elem(tensor)
+            place = self.lowering.place(tensor)
+            size = STORAGE_SIZE[storage]
+            bound, first = self.range_of(tensor)
+            if self.tensors[place.root].constant is not None:
+                storage = raw_storage(own.dtype)
+            ports.append(
+                Port(
+                    kind.dtype.name,
+                    kind.shape,
+                    storage,
+                    BoundRange(bound.buffer, bound.offset + first * size, own.count * size),
+                )
+            )
+        return tuple(ports)
+
+
+def raw_storage(dtype: DType) -> str:
+    """How a constant's elements lie in the file, for an output that is a constant itself."""
+    return dtype.name
+
+
+def needs_widening(tensor: Tensor, target: Target) -> bool:
+    """Whether a constant's bytes in the file differ from what kernels read on this device."""
+    if tensor.constant is None:
+        return False
+    return tensor.dtype.size != STORAGE_SIZE[storage_type(tensor.dtype, target)]
+
+
+WIDEN = {
+    # dtype: (shader, type of the words read, elements a thread)
+    "float16": ("widen_f16.wgsl", "u32", 2),
+    "bool": ("widen_bytes.wgsl", "u32", 1),
+    "uint8": ("widen_bytes.wgsl", "u32", 1),
+    "int8": ("widen_bytes.wgsl", "u32", 1),
+    "int64": ("narrow_i64.wgsl", "i32", 1),
+}
+
+
+def widen(source: int, target: int, lowering: Lowering) -> Dispatch:
+    """The dispatch that rewrites a constant into 32-bit elements."""
+    tensor = lowering.tensors[source]
+    if tensor.dtype.name not in WIDEN:
+        raise LimitError(f"constants of {tensor.dtype.name} can't be read on a GPU; export the model in float32")
+    shader, word, per_thread = WIDEN[tensor.dtype.name]
+    code = f"alias source_elem = {tensor.dtype.storage};\n" if shader == "widen_bytes.wgsl" else ""
+    return Dispatch(
+        op="constant",
+        route=shader.removesuffix(".wgsl"),
+        shader=shader,
+        bindings=(read("x", source, word), write("out", target, lowering.elem(target))),
+        grid=linear_grid(-(-tensor.count // per_thread), 64, lowering.target),
+        constants={"count": tensor.count},
+        code=code,
+    )

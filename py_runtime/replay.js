@@ -1,0 +1,358 @@
+// A plan bound to a device: compiled once, replayed with one call a run.
+//
+// The plan is plain data (py_runtime/plan.py). Binding makes buffers, pipelines and bind
+// groups; a run writes the inputs, encodes the flat list into one compute pass, submits
+// once and reads back the outputs.
+
+import { fromStorage, toStorage } from "./convert.js";
+import { failure } from "./failure.js";
+
+const BINDING_TYPES = { r: "read-only-storage", w: "storage" };
+
+/** Run `work` under error scopes; what WebGPU reports becomes a GPUError that names `what`. */
+async function guarded(device, what, work) {
+  device.pushErrorScope("out-of-memory");
+  device.pushErrorScope("internal");
+  device.pushErrorScope("validation");
+  let result;
+  let thrown = null;
+  try {
+    result = work();
+  } catch (error) {
+    thrown = error;
+  }
+  const scopes = [device.popErrorScope(), device.popErrorScope(), device.popErrorScope()];
+  try {
+    result = await result;
+  } catch (error) {
+    thrown ??= error;
+  }
+  const [validation, internal, memory] = await Promise.all(scopes);
+  if (memory) {
+    throw failure("LimitError", `${what}: the device has not enough memory (${memory.message})`);
+  }
+  const reported = validation ?? internal;
+  if (reported) {
+    throw failure("GPUError", `${what}: ${reported.message}`);
+  }
+  if (thrown) {
+    throw thrown;
+  }
+  return result;
+}
+
+/** Compile all pipelines at once; a failure names the operator, the kernel and the line. */
+async function compile(device, plan, onProgress) {
+  const modules = plan.shaders.map((code) => device.createShaderModule({ code }));
+  const layouts = new Map();
+  const layoutOf = (access) => {
+    if (!layouts.has(access)) {
+      const entries = [...access].map((letter, binding) => ({
+        binding,
+        visibility: GPUShaderStage.COMPUTE,
+        buffer: { type: BINDING_TYPES[letter] },
+      }));
+      const group = device.createBindGroupLayout({ entries });
+      layouts.set(access, { group, pipeline: device.createPipelineLayout({ bindGroupLayouts: [group] }) });
+    }
+    return layouts.get(access);
+  };
+  let done = 0;
+  const compileOne = async ({ shader, constants, access, label }) => {
+    const layout = layoutOf(access);
+    try {
+      const pipeline = await device.createComputePipelineAsync({
+        label,
+        layout: layout.pipeline,
+        compute: { module: modules[shader], entryPoint: "main", constants },
+      });
+      onProgress?.(++done, plan.pipelines.length);
+      return { pipeline, group: layout.group };
+    } catch (error) {
+      const { messages } = await modules[shader].getCompilationInfo();
+      const first = messages.find((message) => message.type === "error");
+      const where = first ? `line ${first.lineNum}: ${first.message}` : error.message;
+      throw failure("GPUError", `the kernel of ${label} does not compile; ${where}`);
+    }
+  };
+  return Promise.all(plan.pipelines.map(compileOne));
+}
+
+/** A plan on a device. Make one with `bind`. */
+class BoundPlan {
+  constructor(device, plan, queue) {
+    this.device = device;
+    this.plan = plan;
+    this.queue = queue;
+    this.buffers = [];
+    this.steps = [];
+    this.closed = false;
+    this.calls = { run: 0, submit: 0, bytesRead: 0 };
+  }
+
+  /** { buffer, offset } of a range; constants are where the file's bytes lie. */
+  place(range) {
+    if (range.buffer >= 0) {
+      return { buffer: this.buffers[range.buffer], offset: range.offset };
+    }
+    const constant = this.constants[-1 - range.buffer];
+    return { buffer: constant.buffer, offset: constant.offset + range.offset };
+  }
+
+  step({ pipeline, bindings, grid, label }, compiled) {
+    const entries = bindings.map((range, binding) => {
+      const { buffer, offset } = this.place(range);
+      return { binding, resource: { buffer, offset, size: range.size } };
+    });
+    const group = this.device.createBindGroup({ label, layout: compiled[pipeline].group, entries });
+    return { pipeline: compiled[pipeline].pipeline, group, grid, label };
+  }
+
+  encode(pass, steps) {
+    let current = null;
+    for (const { pipeline, group, grid } of steps) {
+      if (pipeline !== current) {
+        pass.setPipeline(pipeline);
+        current = pipeline;
+      }
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(grid[0], grid[1], grid[2]);
+    }
+  }
+
+  write(inputs) {
+    this.plan.inputs.forEach((port, i) => {
+      let data = toStorage(inputs[i], port.dtype, port.storage);
+      if (data.byteLength % 4) {
+        const padded = new Uint8Array(Math.ceil(data.byteLength / 4) * 4);
+        padded.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+        data = padded;
+      }
+      if (data.byteLength) {
+        const { buffer, offset } = this.place(port.range);
+        this.device.queue.writeBuffer(buffer, offset, data.buffer, data.byteOffset, data.byteLength);
+      }
+    });
+  }
+
+  copyOutputs(encoder) {
+    let at = 0;
+    for (const { range } of this.plan.outputs) {
+      const size = Math.ceil(range.size / 4) * 4;
+      if (size) {
+        const { buffer, offset } = this.place(range);
+        encoder.copyBufferToBuffer(buffer, offset, this.readback, at, size);
+      }
+      at += size;
+    }
+    return at;
+  }
+
+  /** Run on typed arrays, one an input; resolves to typed arrays, one an output. Runs queue up. */
+  run(inputs) {
+    return this.queue.add(() => this.runNow(inputs));
+  }
+
+  async runNow(inputs) {
+    this.check();
+    this.calls.run++;
+    let size = 0;
+    await guarded(this.device, "the run", () => {
+      this.write(inputs);
+      const encoder = this.device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      this.encode(pass, this.steps);
+      pass.end();
+      size = this.copyOutputs(encoder);
+      this.device.queue.submit([encoder.finish()]);
+      this.calls.submit++;
+      return size ? this.readback.mapAsync(GPUMapMode.READ, 0, size) : undefined;
+    });
+    return this.readOutputs(size);
+  }
+
+  readOutputs(size) {
+    let at = 0;
+    const mapped = size ? this.readback.getMappedRange(0, size) : new ArrayBuffer(0);
+    const outputs = this.plan.outputs.map(({ dtype, shape, storage, range }) => {
+      const count = shape.reduce((a, b) => a * b, 1);
+      const bytes = mapped.slice(at, at + range.size);
+      at += Math.ceil(range.size / 4) * 4;
+      return fromStorage(bytes, dtype, storage, count);
+    });
+    if (size) {
+      this.readback.unmap();
+    }
+    this.calls.bytesRead += size;
+    return outputs;
+  }
+
+  /**
+   * Milliseconds of each step, the median of `rounds` runs over the inputs that are there.
+   * { timer: "timestamp-query" | "wall", milliseconds: [...] }
+   */
+  profile(rounds) {
+    return this.queue.add(() => this.profileNow(rounds));
+  }
+
+  async profileNow(rounds) {
+    this.check();
+    const stamps = this.device.features.has("timestamp-query") && this.steps.length <= 2048;
+    const times = [];
+    for (let round = 0; round < rounds; round++) {
+      times.push(await (stamps ? this.stampedRound() : this.wallRound()));
+    }
+    const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
+    return {
+      timer: stamps ? "timestamp-query" : "wall",
+      milliseconds: this.steps.map((_, i) => median(times.map((round) => round[i]))),
+    };
+  }
+
+  async stampedRound() {
+    const { device, steps } = this;
+    const count = 2 * steps.length;
+    if (!count) {
+      return [];
+    }
+    const querySet = device.createQuerySet({ type: "timestamp", count });
+    const resolved = device.createBuffer({
+      size: count * 8,
+      usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
+    });
+    const mapped = device.createBuffer({
+      size: count * 8,
+      usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ,
+    });
+    try {
+      return await guarded(device, "the profile", async () => {
+        const encoder = device.createCommandEncoder();
+        steps.forEach((step, i) => {
+          const timestampWrites = {
+            querySet,
+            beginningOfPassWriteIndex: 2 * i,
+            endOfPassWriteIndex: 2 * i + 1,
+          };
+          const pass = encoder.beginComputePass({ timestampWrites });
+          this.encode(pass, [step]);
+          pass.end();
+        });
+        encoder.resolveQuerySet(querySet, 0, count, resolved, 0);
+        encoder.copyBufferToBuffer(resolved, 0, mapped, 0, count * 8);
+        device.queue.submit([encoder.finish()]);
+        await mapped.mapAsync(GPUMapMode.READ);
+        const stamps = new BigUint64Array(mapped.getMappedRange());
+        return steps.map((_, i) => Math.max(0, Number(stamps[2 * i + 1] - stamps[2 * i]) / 1e6));
+      });
+    } finally {
+      querySet.destroy();
+      resolved.destroy();
+      mapped.destroy();
+    }
+  }
+
+  async wallRound() {
+    const times = [];
+    for (const step of this.steps) {
+      const start = performance.now();
+      await guarded(this.device, `the profile of ${step.label}`, async () => {
+        const encoder = this.device.createCommandEncoder();
+        const pass = encoder.beginComputePass();
+        this.encode(pass, [step]);
+        pass.end();
+        this.device.queue.submit([encoder.finish()]);
+        await this.device.queue.onSubmittedWorkDone();
+      });
+      times.push(performance.now() - start);
+    }
+    return times;
+  }
+
+  check() {
+    if (this.closed) {
+      throw failure("ClosedError", "this method's program was closed; load it again to run it");
+    }
+  }
+
+  /** Bytes of GPU memory that this plan made for itself. */
+  get bytes() {
+    return [...this.buffers, this.readback].reduce((sum, buffer) => sum + (buffer?.size ?? 0), 0);
+  }
+
+  close() {
+    this.closed = true;
+    for (const buffer of [...this.buffers, this.readback]) {
+      buffer?.destroy();
+    }
+    this.buffers = [];
+    this.steps = [];
+    this.readback = null;
+    this.files?.release(this);
+  }
+}
+
+/** Work on a device, one piece after another; a failed piece does not stop the next. */
+export class Queue {
+  constructor() {
+    this.last = Promise.resolve();
+  }
+
+  add(work) {
+    const result = this.last.then(work);
+    this.last = result.catch(() => {});
+    return result;
+  }
+}
+
+/**
+ * Bind a plan (JSON text) to a device.
+ *
+ * files: the open program (weights.js), which has the constants. Compiles, runs `prepare`
+ * once and gives back the file's buffers that no run needs. Throws GPUError, LimitError.
+ */
+export function bind(device, queue, text, files, onProgress) {
+  return queue.add(() => bindNow(device, queue, text, files, onProgress));
+}
+
+async function bindNow(device, queue, text, files, onProgress) {
+  const plan = JSON.parse(text);
+  const bound = new BoundPlan(device, plan, queue);
+  bound.files = files;
+  files.hold(bound);
+  try {
+    const compiled = await compile(device, plan, onProgress);
+    bound.constants = await Promise.all(plan.constants.map((constant) => files.locate(constant)));
+    await guarded(device, "making the buffers", () => {
+      const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+      bound.buffers = plan.buffers.map((size) => device.createBuffer({ size, usage }));
+      const size = plan.outputs.reduce((sum, { range }) => sum + Math.ceil(range.size / 4) * 4, 0);
+      bound.readback = device.createBuffer({
+        size: Math.max(size, 4),
+        usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+      });
+    });
+    await guarded(device, "preparing the weights", async () => {
+      bound.steps = plan.run.map((step) => bound.step(step, compiled));
+      const prepare = plan.prepare.map((step) => bound.step(step, compiled));
+      if (prepare.length) {
+        const encoder = device.createCommandEncoder();
+        const pass = encoder.beginComputePass();
+        bound.encode(pass, prepare);
+        pass.end();
+        device.queue.submit([encoder.finish()]);
+        await device.queue.onSubmittedWorkDone();
+      }
+    });
+    files.keep(bound, usedConstants(bound));
+  } catch (error) {
+    bound.close();
+    throw error;
+  }
+  return bound;
+}
+
+/** The file's buffers that a run or an output reads. */
+function usedConstants(bound) {
+  const ranges = [...bound.plan.run.flatMap((step) => step.bindings), ...bound.plan.outputs.map((p) => p.range)];
+  return new Set(ranges.filter((range) => range.buffer < 0).map((range) => bound.place(range).buffer));
+}

@@ -1,0 +1,89 @@
+"""What a run consists of, as data: operators, routes, bytes, and time by kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from .device import DeviceInfo
+from .graph import Graph
+from .plan import Plan
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """One dispatch of a run, in order. share: of the run's kernel time, 0 to 1."""
+
+    label: str
+    operator: str
+    kernel: str
+    milliseconds: float
+    share: float
+    workgroups: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """A method on a device; milliseconds are medians of a few runs.
+
+    timer: "timestamp-query" (measured on the GPU) or "wall" (each kernel submitted on its
+    own and waited for, which adds the cost of a submission to each).
+    bytes: weights as stored, prepared weights, activations.
+    """
+
+    method: str
+    adapter: dict[str, object]
+    dispatches: int
+    bytes: dict[str, int]
+    operators: dict[str, int]
+    routes: dict[str, int]
+    kernels: tuple[KernelTime, ...]
+    total_ms: float
+    timer: str
+    cpu_operators: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def make_report(
+    method: str,
+    info: DeviceInfo,
+    graph: Graph,
+    plan: Plan,
+    timer: str,
+    milliseconds: Sequence[float],
+    *,
+    weight_bytes: int,
+) -> Report:
+    """Join a plan with the measured milliseconds of its steps."""
+    total = sum(milliseconds)
+    kernels = tuple(
+        KernelTime(
+            label=f"{index} {operator}",
+            operator=operator,
+            kernel=route,
+            milliseconds=time,
+            share=time / total if total else 0.0,
+            workgroups=step.grid[0] * step.grid[1] * step.grid[2],
+        )
+        for index, (step, (operator, route), time) in enumerate(
+            zip(plan.run, plan.routes, milliseconds, strict=True)
+        )
+    )
+    return Report(
+        method=method,
+        adapter=asdict(info),
+        dispatches=len(plan.run),
+        bytes={
+            "weights": weight_bytes,
+            "prepared": sum(plan.buffers[plan.prepared :]),
+            "activations": sum(plan.buffers[: plan.prepared]),
+        },
+        operators=dict(Counter(node.op for node in graph.nodes).most_common()),
+        routes=dict(Counter(route for _, route in plan.routes).most_common()),
+        kernels=kernels,
+        total_ms=total,
+        timer=timer,
+    )

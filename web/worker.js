@@ -1,0 +1,175 @@
+// The worker: boots Pyodide, loads the runtime into it, and answers the page's calls.
+//
+// Downloads start at once, while Pyodide boots: the device and the weights' way to it need
+// no Python. Messages are { id, call, args }; answers { id, result } or { id, error }, and
+// { id, progress } in between.
+
+import { requestDevice } from "./py_runtime/adapter.js";
+import { failure } from "./py_runtime/failure.js";
+import { bind, Queue } from "./py_runtime/replay.js";
+import { openFiles } from "./py_runtime/weights.js";
+
+const RUNTIME_FOLDER = "/pteron";
+
+const timings = {};
+let deviceRequest = null;
+let boot = null;
+
+function device() {
+  deviceRequest ??= requestDevice();
+  return deviceRequest;
+}
+
+async function fetchOrFail(url) {
+  let response;
+  try {
+    response = await fetch(url);
+  } catch (error) {
+    throw failure("FetchError", `${url} can't be reached (${error.message}). Is the server up?`);
+  }
+  if (!response.ok) {
+    throw failure("FetchError", `${url} answers ${response.status} ${response.statusText}`);
+  }
+  return response;
+}
+
+/** Pyodide with the runtime on its path; numpy stays out until Python code asks for it. */
+async function startPython(base, onProgress) {
+  const start = performance.now();
+  const assets = await (await fetchOrFail(new URL("assets.json", base))).json();
+  const home = new URL(assets.pyodide, base).href;
+  onProgress("boot", 0, 3, "fetching Python");
+  const [{ loadPyodide }, archive] = await Promise.all([
+    import(`${home}pyodide.mjs`),
+    fetchOrFail(new URL(assets.runtime, base)).then((response) => response.arrayBuffer()),
+  ]);
+  onProgress("boot", 1, 3, "starting Python");
+  const pyodide = await loadPyodide({ indexURL: home });
+  onProgress("boot", 2, 3, "loading the runtime");
+  pyodide.registerJsModule("pteron_js", { requestDevice: device, Queue: { new: () => new Queue() }, openFiles, bind });
+  pyodide.unpackArchive(archive, "zip", { extractDir: RUNTIME_FOLDER });
+  const sys = pyodide.pyimport("sys");
+  sys.path.insert(0, RUNTIME_FOLDER);
+  sys.destroy();
+  const { Bridge } = pyodide.pyimport("py_runtime.bridge");
+  const bridge = await Bridge.create();
+  onProgress("boot", 3, 3, "Python is up");
+  timings.boot_ms = performance.now() - start;
+  return { pyodide, bridge };
+}
+
+function startBoot(base, onProgress) {
+  boot ??= startPython(base, onProgress);
+  return boot;
+}
+
+async function ready() {
+  if (!boot) {
+    throw failure("ClosedError", "the runtime is not started; call Runtime.create() first");
+  }
+  return boot;
+}
+
+/** numpy and the task code; once, when a task is first made. */
+let tasks = null;
+async function taskBridge() {
+  const { pyodide } = await ready();
+  tasks ??= pyodide
+    .loadPackage("numpy", { messageCallback: () => {}, errorCallback: () => {} })
+    .then(() => pyodide.pyimport("py_runtime.tasks.bridge"));
+  return tasks;
+}
+
+const CALLS = {
+  async create({ base }, onProgress) {
+    const { info } = await device();
+    startBoot(base, onProgress).catch(() => {}); // told to whoever waits for it
+    return { ...info, limits: { ...info.limits } };
+  },
+
+  async started() {
+    await ready();
+    return { ...timings };
+  },
+
+  async loadProgram({ source, data }, onProgress) {
+    const { device: gpu } = await device();
+    const start = performance.now();
+    const report = (loaded, total) => onProgress("download", loaded, total, "fetching the model");
+    const files = await openFiles(gpu, [source, ...data], report);
+    const download_ms = performance.now() - start;
+    try {
+      const { bridge } = await ready();
+      return { ...JSON.parse(bridge.adopt(files)), timings: { download_ms } };
+    } catch (error) {
+      files.close();
+      throw error;
+    }
+  },
+
+  async loadMethod({ program, name }, onProgress) {
+    const { bridge, pyodide } = await ready();
+    const start = performance.now();
+    const report = (stage, done, total) => onProgress(stage, done, total, STAGES[stage]);
+    const result = JSON.parse(await bridge.load_method(program, name, report));
+    return { ...result, timings: { compile_ms: performance.now() - start } };
+  },
+
+  async execute({ method, tensors }) {
+    const { bridge } = await ready();
+    const specs = JSON.stringify(tensors.map(({ dtype, dims }) => [dtype, dims]));
+    const outputs = await bridge.execute(method, specs, tensors.map(({ data }) => data));
+    return { outputs, transfer: [...outputs].map((array) => array.buffer) };
+  },
+
+  async report({ method, rounds }) {
+    const { bridge } = await ready();
+    return JSON.parse(await bridge.report(method, rounds));
+  },
+
+  async makeTask({ task, manifest }) {
+    const bridge = await taskBridge();
+    return bridge.make(task, JSON.stringify(manifest));
+  },
+
+  async runTask({ task, method, pixels, width, height, options }) {
+    const { bridge } = await ready();
+    const made = await taskBridge();
+    const result = await made.run(task, bridge, method, new Uint8Array(pixels), width, height, JSON.stringify(options));
+    return JSON.parse(result);
+  },
+
+  async close({ number }) {
+    (await ready()).bridge.close(number);
+  },
+
+  async closeAll() {
+    (await ready()).bridge.close_all();
+    deviceRequest = null;
+  },
+};
+
+const STAGES = { plan: "planning", compile: "compiling kernels" };
+
+/** An error as plain data; of Python's, the traceback stays in `stack`. */
+function describe(error) {
+  if (error?.name === "PythonError") {
+    const mark = `${error.type}: `;
+    const at = error.message.lastIndexOf(mark);
+    const message = at < 0 ? "" : error.message.slice(at + mark.length).trim();
+    return { name: error.type, message, stack: error.message };
+  }
+  return { name: error?.name ?? "Error", message: String(error?.message ?? error), stack: error?.stack };
+}
+
+self.onmessage = async ({ data: { id, call, args } }) => {
+  const onProgress = (stage, loaded, total, message) =>
+    self.postMessage({ id, progress: { stage, loaded, total, message } });
+  try {
+    const result = await CALLS[call](args, onProgress);
+    const transfer = result?.transfer ?? [];
+    self.postMessage({ id, result: result?.outputs ? [...result.outputs] : result }, transfer);
+  } catch (error) {
+    self.postMessage({ id, error: describe(error) });
+  }
+};
