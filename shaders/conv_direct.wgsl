@@ -44,11 +44,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             if (column < 0 || column >= i32(W)) {
                 continue;
             }
-            var from = x_offset + (first_channel * H + u32(y)) * W + u32(column);
+            var source = x_offset + (first_channel * H + u32(y)) * W + u32(column);
             var tap = weight_offset + (o * C_GROUP * KH + ky) * KW + kx;
             for (var c = 0u; c < C_GROUP; c++) {
-                sum += f32(x[from]) * f32(weight[tap]);
-                from += H * W;
+                sum += f32(x[source]) * f32(weight[tap]);
+                source += H * W;
                 tap += KH * KW;
             }
         }

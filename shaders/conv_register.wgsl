@@ -55,20 +55,20 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let plane = H * W;
     for (var ky = 0u; ky < KH; ky++) {
         for (var kx = 0u; kx < KW; kx++) {
-            var from: array<u32, PIXELS>;
+            var source: array<u32, PIXELS>;
             var mask: array<f32, PIXELS>;
             for (var p = 0u; p < PIXELS; p++) {
                 let y = top[p] + i32(ky) * DILATION_Y;
                 let column = left[p] + i32(kx) * DILATION_X;
                 let inside = y >= 0 && y < i32(H) && column >= 0 && column < i32(W);
-                from[p] = x_offset + n * C * plane + select(0u, u32(y) * W + u32(column), inside);
+                source[p] = x_offset + n * C * plane + select(0u, u32(y) * W + u32(column), inside);
                 mask[p] = select(0.0, 1.0, inside);
             }
             var tap = (packed_offset + (ky * KW + kx) * C * O4) / 4u + first_vector;
             for (var c = 0u; c < C; c++) {
                 var inputs: array<f32, PIXELS>;
                 for (var p = 0u; p < PIXELS; p++) {
-                    inputs[p] = select(0.0, f32(x[from[p] + c * plane]), mask[p] > 0.0);
+                    inputs[p] = select(0.0, f32(x[source[p] + c * plane]), mask[p] > 0.0);
                 }
                 for (var v = 0u; v < VECTORS; v++) {
                     let taps = vec4<f32>(packed[tap + v]);
