@@ -1,0 +1,1 @@
+"""Offline: PyTorch models to `.pte` programs and manifests. Needs torch and executorch."""
