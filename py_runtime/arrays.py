@@ -23,7 +23,7 @@ def to_buffers(inputs: Sequence[npt.ArrayLike], metadata: MethodMetadata) -> lis
     arrays = [np.asarray(array) for array in inputs]
     check_inputs([a.dtype.name for a in arrays], [a.shape for a in arrays], metadata.inputs)
     flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-    return [memoryview(a.view(BITS.get(a.dtype.name, a.dtype))) for a in flat]
+    return [a.view(BITS.get(a.dtype.name, a.dtype)).data for a in flat]
 
 
 def from_typed_arrays(outputs: Any, metadata: MethodMetadata) -> list[npt.NDArray[Any]]:

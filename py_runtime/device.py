@@ -171,4 +171,3 @@ def _callback(function: Callable[..., None] | None) -> Any:
 def typed_arrays(buffers: Sequence[memoryview]) -> Any:
     """Python buffers as a JavaScript array of typed arrays of the same element type (copies)."""
     return to_js([to_js(buffer) for buffer in buffers])
-

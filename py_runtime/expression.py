@@ -44,9 +44,7 @@ BINARY = {
 }
 SCALED = frozenset({"aten.add.Tensor", "aten.sub.Tensor"})  # third argument: alpha
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-COMPARISONS = {
-    f"aten.{name}.{form}": symbol for name, symbol in COMPARE.items() for form in ("Tensor", "Scalar")
-}
+COMPARISONS = {f"aten.{name}.{form}": symbol for name, symbol in COMPARE.items() for form in ("Tensor", "Scalar")}
 CLAMPS = {
     # operator: (index of min, index of max)
     "aten.clamp.default": (1, 2),

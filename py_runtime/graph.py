@@ -155,9 +155,7 @@ def parse_delegate(blob: bytes, base: int | None = None) -> Graph:
 def _read_graph(data: bytes, raw: Region | None) -> Graph:
     root = vk.VkGraph.GetRootAs(data, 0)
     values = [_Value(root.Values(i)) for i in range(_checked(root.ValuesLength(), data))]
-    constants = [
-        _constant(root.Constants(i), raw) for i in range(_checked(root.ConstantsLength(), data))
-    ]
+    constants = [_constant(root.Constants(i), raw) for i in range(_checked(root.ConstantsLength(), data))]
     tensors = {i: _tensor(v.table, constants) for i, v in enumerate(values) if v.kind == vk.GraphTypes.VkTensor}
     symbols = {i: int(v.table.Value()) for i, v in enumerate(values) if v.kind == vk.GraphTypes.SymInt}
     reader = _Arguments(values, tensors, symbols, data)
@@ -233,9 +231,7 @@ def _tensor(table: Any, constants: list[Constant]) -> Tensor:
 class _Arguments:
     """Turns a node's value ids into Python arguments."""
 
-    def __init__(
-        self, values: list[_Value], tensors: dict[int, Tensor], symbols: dict[int, int], data: bytes
-    ) -> None:
+    def __init__(self, values: list[_Value], tensors: dict[int, Tensor], symbols: dict[int, int], data: bytes) -> None:
         self.values, self.tensors, self.symbols, self.data = values, tensors, symbols, data
 
     def node(self, call: Any) -> Node:
@@ -268,7 +264,8 @@ class _Arguments:
             count = _checked(table.ItemsLength(), self.data)
             return tuple(LISTS[kind](table.Items(i)) for i in range(count))
         if kind in SCALARS:
-            return SCALARS[kind](table)
+            scalar: int | float | bool | str = SCALARS[kind](table)
+            return scalar
         if kind == vk.GraphTypes.Null:
             return None
         raise ProgramError(f"value {index} of a delegate has kind {kind}, which is newer than this reader")

@@ -8,9 +8,7 @@ from .errors import InputCountError, InputDtypeError, InputShapeError
 from .method import TensorInfo
 
 
-def check_inputs(
-    dtypes: Sequence[str], shapes: Sequence[Sequence[int]], specs: Sequence[TensorInfo]
-) -> None:
+def check_inputs(dtypes: Sequence[str], shapes: Sequence[Sequence[int]], specs: Sequence[TensorInfo]) -> None:
     """Compare inputs with what the method takes.
 
     Raises InputCountError, InputDtypeError or InputShapeError, each naming the input by

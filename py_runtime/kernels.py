@@ -117,9 +117,7 @@ def assemble(dispatch: Dispatch, offsets: tuple[int, ...]) -> str:
         lines.append("enable f16;")
     for index, (binding, offset) in enumerate(zip(dispatch.bindings, offsets, strict=True)):
         access = "read_write" if binding.write else "read"
-        lines.append(
-            f"@group(0) @binding({index}) var<storage, {access}> {binding.name}: array<{binding.elem}>;"
-        )
+        lines.append(f"@group(0) @binding({index}) var<storage, {access}> {binding.name}: array<{binding.elem}>;")
         lines.append(f"const {binding.name}_offset = {offset}u;")
     lines.extend(f"const {name} = {value};" for name, value in dispatch.definitions.items())
     return "\n".join([*lines, PRELUDE + dispatch.code, shader_text(dispatch.shader)])

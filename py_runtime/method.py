@@ -175,7 +175,9 @@ class _Merge:
         outputs = []
         for value in method.outputs:
             if value not in self.known:
-                raise UnsupportedError(f"an output of {method.name} is {method.values[value]!r}, which no delegate makes")
+                raise UnsupportedError(
+                    f"an output of {method.name} is {method.values[value]!r}, which no delegate makes"
+                )
             outputs.append(self.known[value])
         graph = Graph(self.tensors, tuple(self.nodes), tuple(self.inputs), tuple(outputs), self.symbols)
         return MethodGraph(graph, self._ports(method.inputs), self._ports(method.outputs))

@@ -117,9 +117,7 @@ def check_operators(graph: Graph, where: str) -> None:
         )
 
 
-def make_plan(
-    graph: Graph, target: Target, inputs: Sequence[PortType] = (), outputs: Sequence[PortType] = ()
-) -> Plan:
+def make_plan(graph: Graph, target: Target, inputs: Sequence[PortType] = (), outputs: Sequence[PortType] = ()) -> Plan:
     """Plan a graph for a device.
 
     inputs, outputs: the caller's dtypes and shapes where they differ from the graph's
@@ -133,9 +131,7 @@ def make_plan(
     return _Builder(lowering, target).plan(inputs, outputs)
 
 
-def _port_storages(
-    placed: Placed, inputs: Sequence[PortType], outputs: Sequence[PortType]
-) -> dict[int, str]:
+def _port_storages(placed: Placed, inputs: Sequence[PortType], outputs: Sequence[PortType]) -> dict[int, str]:
     """Inputs and outputs that the caller sees as float32 stay so in memory, also in an f16 graph."""
     storages = {}
     for tensors, types in ((placed.graph.inputs, inputs), (placed.graph.outputs, outputs)):

@@ -256,10 +256,7 @@ class _Reader:
 
     def program(self) -> Program:
         root = self.root
-        named = {
-            text(n.Key()): self.segment(n.SegmentIndex())
-            for n in self.each(root.NamedDataLength, root.NamedData)
-        }
+        named = {text(n.Key()): self.segment(n.SegmentIndex()) for n in self.each(root.NamedDataLength, root.NamedData)}
         plans = [self.method(p) for p in self.each(root.ExecutionPlanLength, root.ExecutionPlan)]
         if not plans:
             raise ProgramError("the program has no method to run")
@@ -270,8 +267,7 @@ class _Reader:
             named_data=named,
             constants=self.subsegments(constant_segment) if constant_segment else self.inline_constants(),
             mutable_constants=tuple(
-                self.subsegments(s)
-                for s in self.each(root.MutableDataSegmentsLength, root.MutableDataSegments)
+                self.subsegments(s) for s in self.each(root.MutableDataSegmentsLength, root.MutableDataSegments)
             ),
         )
 

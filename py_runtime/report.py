@@ -68,9 +68,7 @@ def make_report(
             share=time / total if total else 0.0,
             workgroups=step.grid[0] * step.grid[1] * step.grid[2],
         )
-        for index, (step, (operator, route), time) in enumerate(
-            zip(plan.run, plan.routes, milliseconds, strict=True)
-        )
+        for index, (step, (operator, route), time) in enumerate(zip(plan.run, plan.routes, milliseconds, strict=True))
     )
     return Report(
         method=method,

@@ -19,8 +19,8 @@ from .errors import ClosedError, ProgramError
 from .inputs import check_inputs
 from .method import Located, MethodGraph, MethodMetadata, method_graph
 from .plan import Plan, make_plan
-from .program import MethodPlan, Program as ParsedProgram
-from .program import Region, parse_program
+from .program import MethodPlan, Region, parse_program
+from .program import Program as ParsedProgram
 from .report import Report, make_report
 from .tensor_file import parse_tensor_file
 
@@ -45,9 +45,7 @@ class Runtime:
     def info(self) -> DeviceInfo:
         return self._device.info
 
-    async def load_program(
-        self, source: Any, data: Sequence[Any] = (), progress: Progress | None = None
-    ) -> Program:
+    async def load_program(self, source: Any, data: Sequence[Any] = (), progress: Progress | None = None) -> Program:
         """Load a `.pte`: a URL or bytes; data: its `.ptd` files, if it has some.
 
         Weights go to the GPU while they arrive. Raises FetchError, ProgramError,

@@ -68,7 +68,7 @@ export async function pipeline(task, path, { runtime: given, onProgress } = {}) 
   const version = manifest.sha256 ? `?v=${manifest.sha256.slice(0, 16)}` : "";
   const program = await runtime.loadProgram(new URL(manifest.program + version, url), { onProgress });
   const method = await program.loadMethod(manifest.method, { onProgress });
-  const number = await runtime.channel.call("makeTask", { task, manifest });
+  await runtime.channel.call("prepareTask", {});
   const { boot_ms } = await runtime.started();
 
   const timings = {
@@ -81,7 +81,7 @@ export async function pipeline(task, path, { runtime: given, onProgress } = {}) 
   const run = async (image, options = {}) => {
     const { pixels, width, height } = await readPixels(image);
     const start = performance.now();
-    const args = { task: number, method: method.number, pixels, width, height, options };
+    const args = { task, method: method.number, manifest, pixels, width, height, options };
     const result = await runtime.channel.call("runTask", args, { transfer: [pixels] });
     timings.last_ms = performance.now() - start;
     timings.first_ms ??= timings.last_ms;

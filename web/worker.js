@@ -72,7 +72,7 @@ async function ready() {
 
 /** numpy and the task code; once, when a task is first made. */
 let tasks = null;
-async function taskBridge() {
+async function taskModule() {
   const { pyodide } = await ready();
   tasks ??= pyodide
     .loadPackage("numpy", { messageCallback: () => {}, errorCallback: () => {} })
@@ -127,16 +127,17 @@ const CALLS = {
     return JSON.parse(await bridge.report(method, rounds));
   },
 
-  async makeTask({ task, manifest }) {
-    const bridge = await taskBridge();
-    return bridge.make(task, JSON.stringify(manifest));
+  async prepareTask() {
+    await taskModule();
   },
 
-  async runTask({ task, method, pixels, width, height, options }) {
-    const { bridge } = await ready();
-    const made = await taskBridge();
-    const result = await made.run(task, bridge, method, new Uint8Array(pixels), width, height, JSON.stringify(options));
-    return JSON.parse(result);
+  async runTask({ task, method, manifest, pixels, width, height, options }) {
+    const [{ bridge }, module] = [await ready(), await taskModule()];
+    const given = [JSON.stringify(manifest), new Uint8Array(pixels), width, height, JSON.stringify(options)];
+    const answer = await module.run(task, bridge.objects.get(method), ...given);
+    const [text, bytes] = answer.toJs();
+    answer.destroy();
+    return bytes ? { ...JSON.parse(text), pixels: new Uint8ClampedArray(bytes) } : JSON.parse(text);
   },
 
   async close({ number }) {

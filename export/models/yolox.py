@@ -141,9 +141,7 @@ class YOLOX(nn.Module):
         n4 = self.out4(torch.cat([self.down4(n3), p4], 1))
         n5 = self.out5(torch.cat([self.down5(n4), p5], 1))
         levels = [head(level) for head, level in zip(self.heads, (n3, n4, n5), strict=True)]
-        boxes, scores = (
-            torch.cat([level[i].flatten(2).transpose(1, 2) for level in levels], 1) for i in (0, 1)
-        )
+        boxes, scores = (torch.cat([level[i].flatten(2).transpose(1, 2) for level in levels], 1) for i in (0, 1))
         centre = boxes[..., :2] * self.scales + self.offsets
         size = boxes[..., 2:].exp() * self.scales
         return torch.cat([centre, size], 2), scores

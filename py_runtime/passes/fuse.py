@@ -42,9 +42,11 @@ def fuse_elementwise(graph: Graph) -> Graph:
             groups[i] = Group((i,), has_producer=False)
             _grow(i, graph, groups, made_by, readers)
     return graph.with_nodes(
-        _merged(groups[i], graph) if i in groups else node
-        for i, node in enumerate(graph.nodes)
-        if i in groups or not (node.op in PRODUCERS or is_elementwise(node, graph))
+        [
+            _merged(groups[i], graph) if i in groups else node
+            for i, node in enumerate(graph.nodes)
+            if i in groups or not (node.op in PRODUCERS or is_elementwise(node, graph))
+        ]
     )
 
 

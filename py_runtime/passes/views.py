@@ -212,9 +212,7 @@ def unplaced_parts(node: Node, graph: Graph, place: PlaceOf) -> list[int]:
     ]
 
 
-def _place_parts(
-    node: Node, graph: Graph, kept: list[Node], places: dict[int, Place], place: PlaceOf
-) -> None:
+def _place_parts(node: Node, graph: Graph, kept: list[Node], places: dict[int, Place], place: PlaceOf) -> None:
     """Move the parts of one cat into its output, as far as that is allowed."""
     offsets = cat_offsets(node, graph)
     if offsets is None:

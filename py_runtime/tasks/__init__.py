@@ -1,0 +1,1 @@
+"""What stands around a model: a picture to its input, its output to an answer. NumPy lives here."""
