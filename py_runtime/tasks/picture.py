@@ -81,7 +81,7 @@ def resize_bilinear(picture: Floats, size: tuple[int, int]) -> Floats:
     for axis in (0, 1):
         have, want = picture.shape[axis], size[axis]
         at = np.clip((np.arange(want, dtype=np.float32) + 0.5) * (have / want) - 0.5, 0, have - 1)
-        low = np.floor(at).astype(np.int64)
+        low = np.floor(at).astype(np.intp)
         high = np.minimum(low + 1, have - 1)
         shape = [-1 if a == axis else 1 for a in range(3)]
         part = (at - low).astype(np.float32).reshape(shape)
