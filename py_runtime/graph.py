@@ -19,9 +19,9 @@ import struct
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .container import Region, broken_file, text
 from .dtypes import DType, from_vk_type
 from .errors import ProgramError
-from .program import Region, broken_file, text
 from .schema import vulkan as vk
 
 BACKEND = "VulkanBackend"

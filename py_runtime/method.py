@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
+from .container import Region
 from .errors import MissingOperatorError, ProgramError, UnsupportedError
 from .graph import BACKEND, Arg, Constant, Graph, Node, Ref, Symbol, Tensor, parse_delegate
 from .plan import PortType, check_operators
-from .program import DelegateCall, KernelCall, MethodPlan, Program, Region, TensorValue
+from .program import DelegateCall, KernelCall, MethodPlan, Program, TensorValue
 
 ReadRegion = Callable[[Region], Awaitable[bytes]]
 

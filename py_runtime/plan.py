@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+from .container import broken_file
 from .dtypes import STORAGE_SIZE, DType
 from .errors import LimitError, MissingOperatorError
 from .graph import Constant, Graph, Tensor
@@ -122,7 +123,15 @@ def make_plan(graph: Graph, target: Target, inputs: Sequence[PortType] = (), out
 
     inputs, outputs: the caller's dtypes and shapes where they differ from the graph's
     (an int64 of the method is an int32 of the delegate).
+    Raises MissingOperatorError, UnsupportedError, LimitError, and ProgramError for
+    arguments that do not fit together.
     """
+    check_operators(graph, "this graph")
+    with broken_file("graph"):
+        return _make_plan(graph, target, inputs, outputs)
+
+
+def _make_plan(graph: Graph, target: Target, inputs: Sequence[PortType], outputs: Sequence[PortType]) -> Plan:
     graph = fuse_elementwise(drop_dead(graph))
     placed = place_views(graph)
     lowering = Lowering(placed, target, storages=_port_storages(placed, inputs, outputs))

@@ -1,13 +1,4 @@
-"""The container: a `.pte` file's bytes to a `Program`.
-
-Format (ExecuTorch `schema/program.fbs` and `extended_header.h`), little endian:
-    0   u32  offset of the flatbuffer's root table
-    4   4 B  "ET12"
-    8   4 B  "eh00", when the extended header is there
-    12  u32  length of that header (32; longer ones may follow)
-    16  u64  bytes of the flatbuffer, which starts at 0 of the file
-    24  u64  where the segments start; segment offsets count from there
-    32  u64  bytes of all segments together (0 in older files)
+"""The program inside a `.pte`: its flatbuffer (ExecuTorch `schema/program.fbs`) to a `Program`.
 
 Only the flatbuffer is read here; segments are named by their place in the file, and
 whoever needs one fetches it. Every offset, size and index is checked before use.
@@ -15,37 +6,16 @@ whoever needs one fetches it. Every offset, size and index is checked before use
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from .container import HEAD_BYTES, Header, Region, broken_file, parse_header, text
 from .dtypes import DType, from_scalar_type
 from .errors import ProgramError, TruncatedProgramError
 from .schema import program as fb
 
-MAGIC = b"ET12"
-HEADER_MAGIC = b"eh00"
-HEAD_BYTES = 40
 MAX_RANK = 16
-
-
-@dataclass(frozen=True)
-class Header:
-    """Where the parts of the file are, in bytes from its start."""
-
-    program_size: int
-    segment_base: int
-    extended: bool
-
-
-@dataclass(frozen=True)
-class Region:
-    """`size` bytes at `offset` of the file."""
-
-    offset: int
-    size: int
 
 
 @dataclass(frozen=True)
@@ -143,65 +113,6 @@ class Program:
     named_data: dict[str, Region]
     constants: tuple[Region, ...]
     mutable_constants: tuple[tuple[Region, ...], ...]
-
-
-def parse_header(head: bytes, file_size: int) -> Header:
-    """The header of a `.pte` of `file_size` bytes; `head` is its first 40 bytes or more.
-
-    Raises ProgramError for another kind of file, TruncatedProgramError when the file
-    is shorter than the header says.
-    """
-    if len(head) < 8:
-        raise TruncatedProgramError(
-            f"the file has {file_size} bytes; a .pte has at least 8. Was the download complete?"
-        )
-    if head[4:8] != MAGIC:
-        raise ProgramError(
-            f"this is not an ExecuTorch program: bytes 4 to 8 are {head[4:8]!r}, a .pte has {MAGIC!r} there"
-            f"{_guess_kind(head)}. Give the .pte that `python -m export` or to_executorch() wrote."
-        )
-    if len(head) < HEAD_BYTES or head[8:12] != HEADER_MAGIC:
-        return Header(program_size=file_size, segment_base=0, extended=False)
-    length, program_size, segment_base, segment_size = struct.unpack_from("<IQQQ", head, 12)
-    if length < 24:
-        raise ProgramError(f"the extended header says it has {length} bytes; it needs at least 24")
-    if length < 32:
-        segment_size = 0
-    needed = max(program_size, segment_base + segment_size)
-    if needed > file_size:
-        raise TruncatedProgramError(
-            f"the file has {file_size:,} bytes but its header announces {needed:,}: the download was cut. "
-            "Fetch it again."
-        )
-    return Header(program_size, segment_base, extended=True)
-
-
-def _guess_kind(head: bytes) -> str:
-    for magic, kind in KINDS:
-        if head.lstrip()[: len(magic)].lower() == magic:
-            return f" (it looks like {kind})"
-    return ""
-
-
-KINDS = (
-    (b"<", "an HTML page: is the address right?"),
-    (b"pk\x03\x04", "a zip archive, as torch.save writes"),
-    (b"\x08", "an ONNX model"),
-    (b"{", "JSON"),
-    (b"gguf", "GGUF"),
-    (b"version https://git-lfs", "a Git LFS pointer: fetch the real file"),
-)
-
-
-@contextmanager
-def broken_file(what: str) -> Iterator[None]:
-    """Turn what a reader raises on nonsense bytes into ProgramError."""
-    try:
-        yield
-    except (struct.error, IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise ProgramError(f"the {what} is damaged: {error}. Export or fetch the file again.") from error
-    except UnicodeError as error:  # pragma: no cover - a ValueError, kept for the reader
-        raise ProgramError(f"the {what} has text that is not UTF-8: {error}") from error
 
 
 def parse_program(data: bytes, file_size: int) -> Program:
@@ -421,13 +332,6 @@ INSTRUCTION_KINDS: dict[int, tuple[Any, Callable[[_Reader, Any, tuple[str, ...]]
     ),
     fb.InstructionArguments.FreeCall: (fb.FreeCall, lambda r, c, ops: FreeCall(c.ValueIndex())),
 }
-
-
-def text(raw: bytes | None) -> str:
-    """A flatbuffer string; ProgramError where a required one is missing."""
-    if raw is None:
-        raise ProgramError("a name is missing")
-    return raw.decode()
 
 
 def check_indices(method: MethodPlan) -> None:

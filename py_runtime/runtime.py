@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .container import Region
 from .device import BoundPlan, Device, DeviceInfo, Files, typed_arrays
 from .errors import ClosedError, ProgramError
 from .inputs import check_inputs
 from .method import Located, MethodGraph, MethodMetadata, method_graph
 from .plan import Plan, make_plan
-from .program import MethodPlan, Region, parse_program
+from .program import MethodPlan, parse_program
 from .program import Program as ParsedProgram
 from .report import Report, make_report
 from .tensor_file import parse_tensor_file

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 
+from .container import Region, broken_file, text
 from .errors import ProgramError, TruncatedProgramError
-from .program import Region, broken_file, text
 from .schema import flat_tensor as fb
 
 MAGIC = b"FT01"

@@ -14,6 +14,7 @@ const $ = (id) => document.getElementById(id);
 
 const state = {
   runtime: null,
+  loadError: null, // why there is no detector, for whoever asks it to look
   detect: null,
   picture: null, // what the canvas shows: an ImageBitmap
   detections: [],
@@ -44,6 +45,10 @@ function showError(error) {
     $("progress").hidden = true;
     say("That did not work.");
   }
+}
+
+function fail(error) {
+  throw error;
 }
 
 /** Do `work` after what is running, with its errors shown in words. */
@@ -113,7 +118,7 @@ function usePicture(source, pressed = null) {
   return enqueue(async () => {
     await showPicture(source);
     if (!state.detect) {
-      return; // told already: the model did not load
+      throw state.loadError;
     }
     say("Looking …");
     await detectOnce();
@@ -131,6 +136,15 @@ async function runTen() {
 }
 
 async function load() {
+  try {
+    await loadDetector();
+  } catch (error) {
+    state.loadError = error;
+    throw error;
+  }
+}
+
+async function loadDetector() {
   state.runtime = await Runtime.create({ onProgress: showProgress });
   showAdapter(state.runtime.info);
   state.detect = await pipeline("detect", MODEL, { runtime: state.runtime, onProgress: showProgress });
@@ -169,7 +183,7 @@ function connect() {
     }),
   );
 
-  const program = new ProgramView($("program-view"), () => state.runtime, profile);
+  const program = new ProgramView($("program-view"), () => state.runtime ?? fail(state.loadError), profile);
   $("program").addEventListener("change", ({ target }) => {
     const [file] = target.files;
     target.value = "";

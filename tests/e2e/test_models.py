@@ -1,0 +1,78 @@
+"""Whole models in the browser against PyTorch on the same weights and picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from export.small_programs import SMALL
+from tests.site import Failure, RuntimePage
+
+MODELS = ("nanodet", "yolox_nano", "srvgg")
+
+#: Of the output's spread. f32 sums in another order differ by about 1e-6; this leaves room for
+#: a GPU's own exp and division, and none for a wrong weight.
+TOLERANCE = 1e-3
+
+
+def arrays(path: Path, kind: str) -> list[np.ndarray]:
+    with np.load(path) as stored:
+        return [stored[name] for name in stored.files if name.startswith(kind)]
+
+
+def model_or_skip(goldens: Path, name: str) -> Path:
+    if name not in json.loads((goldens / "index.json").read_text()):
+        pytest.skip(f"{name} was not exported: its weights are not here (see docs/adding-a-model.md)")
+    return goldens / f"{name}.npz"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_golden_is_not_degenerate(goldens: Path, name: str) -> None:
+    """A kernel that returns nearly nothing must not pass: the goldens vary, over positions too."""
+    for output in arrays(model_or_skip(goldens, name), "out"):
+        assert np.isfinite(output).all()
+        assert np.ptp(output) > 0.3
+        assert np.unique(output).size > output.size / 3
+        assert (np.abs(output) > 1e-4).mean() > 0.1
+
+
+def test_detectors_find_the_astronaut(goldens: Path) -> None:
+    """The goldens are what a detector should say of the picture, by an independent rule."""
+    for name, least in (("nanodet", 0.7), ("yolox_nano", 0.8)):
+        if name not in json.loads((goldens / "index.json").read_text()):
+            continue
+        boxes, scores = arrays(goldens / f"{name}.npz", "out")
+        assert scores[0].max(1).argmax() == scores[0, :, 0].argmax()  # the surest class is 0, "person"
+        assert scores[0, :, 0].max() >= least
+        assert boxes.shape == (1, 3549, 4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model_equals_pytorch(runtime_page: RuntimePage, goldens: Path, name: str) -> None:
+    path = model_or_skip(goldens, name)
+    outputs = runtime_page.run(f"/test-data/goldens/{name}.pte", arrays(path, "in"))
+    assert not isinstance(outputs, Failure), outputs
+    expected = arrays(path, "out")
+    assert len(outputs) == len(expected)
+    for i, (got, want) in enumerate(zip(outputs, expected, strict=True)):
+        assert got.shape == want.shape and got.dtype == want.dtype
+        error = np.abs(got - want).max() / np.ptp(want)
+        assert error <= TOLERANCE, f"{name} output {i}: error {error:.2e} of the spread"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_program_equals_pytorch(runtime_page: RuntimePage, goldens: Path, name: str) -> None:
+    path = goldens / f"{name}.npz"
+    outputs = runtime_page.run(f"/test-data/goldens/{name}.pte", arrays(path, "in"))
+    assert not isinstance(outputs, Failure), outputs
+    expected = arrays(path, "out")
+    assert len(outputs) == len(expected)
+    for got, want in zip(outputs, expected, strict=True):
+        assert got.shape == want.shape and got.dtype == want.dtype
+        if want.dtype.kind == "f":
+            np.testing.assert_allclose(got, want, rtol=1e-5 if want.dtype == np.float32 else 1e-3, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(got, want)

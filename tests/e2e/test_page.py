@@ -1,0 +1,103 @@
+"""The demo page, as a visitor meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def found(page: Any) -> dict[str, float]:
+    """What the list says: the best score of each label."""
+    items = page.locator("#detections li[data-label]").all()
+    scores: dict[str, float] = {}
+    for item in items:
+        label, score = item.get_attribute("data-label"), float(item.get_attribute("data-score"))
+        scores[label] = max(score, scores.get(label, 0))
+    return scores
+
+
+@pytest.fixture
+def opened(page: Any, site: Any) -> Any:
+    """The page, with its first sample looked at."""
+    page.goto(site.url)
+    page.wait_for_selector("#detections li[data-label]")
+    return page
+
+
+def test_finds_things_and_says_how_long_it_took(opened: Any) -> None:
+    assert found(opened)["person"] >= 0.7
+    opened.get_by_test_id("sample-coffee").click()
+    opened.wait_for_selector('#detections li[data-label="cup"]')
+    assert found(opened)["cup"] >= 0.4
+    adapter = opened.get_by_test_id("adapter").inner_text()
+    assert "software adapter" in adapter
+    times = opened.get_by_test_id("times").inner_text()
+    assert times.count("s") >= 5 and "–" not in times
+    assert opened.get_by_test_id("error").is_hidden()
+    assert "person" not in found(opened)
+
+
+def test_profile(opened: Any) -> None:
+    opened.get_by_test_id("profile-button").click()
+    opened.wait_for_selector("#profile li")
+    bars = opened.locator("#profile li").all()
+    shares = [float(bar.get_attribute("data-share")) for bar in bars]
+    assert abs(sum(shares) - 1) < 1e-6
+    with opened.expect_download() as download:
+        opened.locator("#profile-save").click()
+    report = json.loads(Path(download.value.path()).read_text())
+    assert [kernel["share"] for kernel in report["kernels"]] == shares
+    assert f"{report['total_ms']:.2f} ms" in opened.locator("#profile-summary").inner_text()
+    opened.locator("#profile-sort").check()
+    times = [float(bar.get_attribute("data-milliseconds")) for bar in opened.locator("#profile li").all()]
+    assert times == sorted(times, reverse=True)
+
+
+def test_keyboard(opened: Any) -> None:
+    """Tab reaches the samples and Enter uses one."""
+    for _ in range(30):
+        opened.keyboard.press("Tab")
+        if opened.evaluate("document.activeElement.dataset.testid") == "sample-chelsea":
+            break
+    else:
+        pytest.fail("Tab never reached the third sample")
+    opened.keyboard.press("Enter")
+    opened.wait_for_selector('[data-testid="sample-chelsea"][aria-pressed="true"]')
+    opened.wait_for_function('() => document.getElementById("status").textContent.startsWith("Found")')
+    assert "person" not in found(opened) or found(opened)["person"] < 0.7
+
+
+def test_own_program(opened: Any, goldens: Path) -> None:
+    opened.get_by_test_id("program").set_input_files(str(goldens / "relu.pte"))
+    opened.wait_for_selector("#program-view:not([hidden])")
+    text = opened.get_by_test_id("program-view").inner_text()
+    assert "float32[2, 3, 5]" in text and "1 aten.relu.default" in text
+    assert opened.locator("#profile li").count() == 1
+
+
+def test_wrong_files_are_told_in_words(opened: Any, tmp_path: Path) -> None:
+    other = tmp_path / "notes.pte"
+    other.write_text("these are notes and no program at all, long enough for a header to be looked for")
+    opened.get_by_test_id("program").set_input_files(str(other))
+    opened.wait_for_selector("#error:not([hidden])")
+    assert "ProgramError" in opened.get_by_test_id("error").inner_text()
+    opened.get_by_test_id("file").set_input_files(str(other))
+    opened.wait_for_function('() => document.getElementById("error").textContent.includes("PictureError")')
+    opened.get_by_test_id("sample-coffee").click()
+    opened.wait_for_selector('#detections li[data-label="cup"]')
+    assert opened.get_by_test_id("error").is_hidden()
+
+
+def test_no_webgpu_is_told_in_words(page: Any, site: Any) -> None:
+    def without_gpu(route: Any) -> None:
+        body = 'Object.defineProperty(navigator, "gpu", { value: undefined });\n'
+        route.fulfill(body=body + route.fetch().text(), content_type="text/javascript")
+
+    page.context.route("**/py_runtime/adapter.js", without_gpu)
+    page.goto(site.url)
+    page.wait_for_selector("#error:not([hidden])")
+    text = page.get_by_test_id("error").inner_text()
+    assert "WebGPUUnavailableError" in text and "Chrome" in text
