@@ -133,10 +133,10 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def record(posted: dict[str, Any], name: str) -> Path:
-    """Keep a page's results with their date and commit."""
+def record(posted: dict[str, Any], name: str, hardware: str) -> Path:
+    """Keep a page's results with their date, commit and the machine's name; browsers hide that."""
     path = RESULTS / f"{name}.json"
-    stamp = {"date": datetime.date.today().isoformat(), "commit": commit()}
+    stamp = {"hardware": hardware, "date": datetime.date.today().isoformat(), "commit": commit()}
     path.write_text(json.dumps({**stamp, **posted}, indent=1) + "\n")
     return path
 
@@ -144,13 +144,13 @@ def record(posted: dict[str, Any], name: str) -> Path:
 def table(result: dict[str, Any]) -> str:
     """A result as the README shows it; ratio: the peer's median by Pteron's, above 1 is faster."""
     lines = [
-        "| model | Pteron ms | onnxruntime-web ms | ratio | first run ms, each | load ms, each |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| model | Pteron ms | onnxruntime-web ms | ratio | Pteron's kernels ms | first run ms, each | load ms, each |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for ours, theirs in zip(result["rows"][::2], result["rows"][1::2], strict=True):
         lines.append(
             f"| {ours['model']} | {ours['median_ms']:.2f} | {theirs['median_ms']:.2f} "
-            f"| {theirs['median_ms'] / ours['median_ms']:.2f} "
+            f"| {theirs['median_ms'] / ours['median_ms']:.2f} | {ours['gpu_ms'] or float('nan'):.2f} "
             f"| {ours['first_ms']:.0f}, {theirs['first_ms']:.0f} | {ours['load_ms']:.0f}, {theirs['load_ms']:.0f} |"
         )
     return "\n".join(lines)
@@ -162,15 +162,16 @@ def main() -> int:
     parser.add_argument("--kind", choices=CASES, default="software", help="which set of models")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep a result that another machine made")
     parser.add_argument("--name", help="name of the result in bench/results/")
+    parser.add_argument("--hardware", default="", help="what it was measured on, in words")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if options.table:
         for path in sorted(RESULTS.glob("compare-*.json")):
             result = json.loads(path.read_text())
-            print(f"\n{path.stem}: {result['adapter']}\n\n{table(result)}")
+            print(f"\n{path.stem}: {result['hardware']}, {result['adapter']['vendor']}\n\n{table(result)}")
         return 0
     if options.keep:
-        print(record(json.loads(options.keep.read_text()), options.name))
+        print(record(json.loads(options.keep.read_text()), options.name, options.hardware))
         return 0
     try:
         run_in_venv(["bench"])
@@ -188,7 +189,7 @@ def main() -> int:
     except (SetupError, TimeoutError, RuntimeError) as error:
         print(f"bench.compare: {error}", file=sys.stderr)
         return 1
-    print(record(posted, options.name or "compare-software"))
+    print(record(posted, options.name or "compare-software", options.hardware))
     print(table(posted))
     return 0
 

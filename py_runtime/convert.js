@@ -120,13 +120,12 @@ export function toStorage(array, dtype, storage) {
   return result;
 }
 
-/** `count` elements of GPU memory at the start of `bytes` as a new typed array of the dtype. */
+/** `bytes`, `count` elements of GPU memory that are the caller's to keep, as a typed array of the dtype. */
 export function fromStorage(bytes, dtype, storage, count) {
-  const source = new STORAGE_ARRAYS[storage](bytes, 0, count);
   if (dtype === NATIVE[storage]) {
-    const copy = source.slice();
-    return storage === "f16" ? new HALF(copy.buffer) : copy;
+    return new ARRAYS[dtype](bytes, 0, count);
   }
+  const source = new STORAGE_ARRAYS[storage](bytes, 0, count);
   if (dtype === "int64") {
     return BigInt64Array.from(source, BigInt);
   }

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..dtypes import FLOAT32
 from ..expression import Fused, fuse_after
 from ..graph import Arg
 from ..kernels import Binding, Dispatch, Target, linear_grid, read, write
@@ -163,11 +164,13 @@ def emit(
     grid: tuple[int, int, int],
     constants: dict[str, int | float],
     definitions: dict[str, str] | None = None,
+    code: str = "",
+    reads_x: bool = True,
 ) -> None:
     """One dispatch with x, the weight, the bias if there is one, and what the fused nodes read."""
     elem = call.lowering.elem
     after = epilogue(call, conv)
-    bindings = [read("x", conv.x, elem(conv.x)), weight]
+    bindings = [read("x", conv.x, elem(conv.x)), weight] if reads_x else [weight]
     bias = "0.0"
     if conv.bias is not None:
         bindings.append(read("bias", conv.bias, elem(conv.bias)))
@@ -181,7 +184,7 @@ def emit(
             grid=grid,
             constants=constants,
             definitions=definitions or {},
-            code=f"fn bias_of(o: u32) -> f32 {{\n    return {bias};\n}}\n" + after.code,
+            code=f"fn bias_of(o: u32) -> f32 {{\n    return {bias};\n}}\n" + after.code + code,
         )
     )
 
@@ -289,38 +292,52 @@ class Tile:
 
 
 # Large tiles reuse more, small ones keep more of the GPU busy: take the largest that still
-# gives enough workgroups.
+# gives enough workgroups, and cut the sum in pieces where even the smallest does not.
 TILES = (
-    Tile(16, 16, 4, 2),
+    Tile(16, 8, 4, 2),
     Tile(16, 16, 4, 1),
     Tile(16, 8, 4, 1),
     Tile(8, 8, 4, 1),
-    Tile(8, 8, 2, 1),
 )
 ENOUGH_WORKGROUPS = 256
+SHORTEST_PIECE = 128  # of a sum; shorter ones cost more to add than they save
+MOST_PIECES = 16
 
 
-def tile_grid(conv: Convolution, tile: Tile) -> tuple[int, int, int]:
-    return (-(-conv.area // tile.pixel_tile), -(-conv.out_channels // tile.channel_tile), conv.batch)
+def tile_grid(conv: Convolution, tile: Tile) -> tuple[int, int]:
+    return (-(-conv.area // tile.pixel_tile), -(-conv.out_channels // tile.channel_tile))
 
 
 def pick_tile(conv: Convolution) -> Tile:
     for tile in TILES:
-        x, y, z = tile_grid(conv, tile)
+        x, y = tile_grid(conv, tile)
         wasted = tile.channel_tile >= 2 * round_up(conv.out_channels, 32)
-        if x * y * z >= ENOUGH_WORKGROUPS and not wasted:
+        if x * y * conv.batch >= ENOUGH_WORKGROUPS and not wasted:
             return tile
     return TILES[-1]
 
 
+def pick_pieces(conv: Convolution, tile: Tile) -> tuple[int, int]:
+    """How many pieces to cut the sum over K in, and how long each is."""
+    length = conv.taps * conv.channels
+    x, y = tile_grid(conv, tile)
+    wanted = min(-(-ENOUGH_WORKGROUPS // (x * y * conv.batch)), length // SHORTEST_PIECE, MOST_PIECES)
+    piece = round_up(-(-length // max(wanted, 1)), tile.k)
+    return -(-length // piece), piece
+
+
 def tiled(call: Call, conv: Convolution) -> None:
+    """Shared-memory tiles; one dispatch, or two when the sum is cut in pieces."""
     tile = pick_tile(conv)
-    constants = {
+    splits, piece = pick_pieces(conv, tile)
+    x, y = tile_grid(conv, tile)
+    constants: dict[str, int | float] = {
         **sizes(conv),
         "O4": round_up(conv.out_channels, 4),
         "area": conv.area,
         "K": conv.taps * conv.channels,
         "KW": conv.kernel[1],
+        "K_PIECE": piece,
     }
     definitions = {
         "THREADS_X": f"{tile.threads_x}u",
@@ -328,9 +345,35 @@ def tiled(call: Call, conv: Convolution) -> None:
         "PIXELS": f"{tile.pixels}u",
         "VECTORS": f"{tile.vectors}u",
         "K_TILE": f"{tile.k}u",
+        "SPLITS": f"{splits}u",
     }
     weight = packed_weight(call, conv)
-    emit(call, conv, "conv_tile.wgsl", weight, tile_grid(conv, tile), constants, definitions)
+    grid = (x, y, conv.batch * splits)
+    if splits == 1:
+        store = "    out[out_offset + at] = fused(sum + bias_of(o), at);\n"
+        emit(call, conv, "conv_tile.wgsl", weight, grid, constants, definitions, store_function(store))
+        return
+    partial = call.lowering.new_tensor(FLOAT32, (splits, conv.count))
+    store = f"    partial[partial_offset + piece * {conv.count}u + at] = sum;\n"
+    call.emit(
+        Dispatch(
+            op=call.op,
+            route="conv_tile",
+            shader="conv_tile.wgsl",
+            bindings=(read("x", conv.x, call.lowering.elem(conv.x)), weight, write("partial", partial, "f32")),
+            grid=grid,
+            constants=constants,
+            definitions=definitions,
+            code=store_function(store),
+        )
+    )
+    constants = {"SPLITS": splits, "O": conv.out_channels, "area": conv.area, "count": conv.count}
+    grid = linear_grid(conv.count, 64, call.target)
+    emit(call, conv, "conv_split_sum.wgsl", read("partial", partial, "f32"), grid, constants, reads_x=False)
+
+
+def store_function(body: str) -> str:
+    return f"fn store(sum: f32, piece: u32, o: u32, at: u32) {{\n{body}}}\n"
 
 
 ROUTES: tuple[Route, ...] = (

@@ -53,3 +53,10 @@ def test_runtime_imports_without_numpy_and_javascript(tmp_path: Path) -> None:
     script = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; import py_runtime.bridge, py_runtime.plan"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_operator_is_in_the_docs() -> None:
+    from py_runtime.ops import OPERATORS
+
+    listed = set(re.findall(r"`([\w.]+\.[\w.]+)`", (ROOT / "docs" / "operators.md").read_text()))
+    assert set(OPERATORS) <= listed
