@@ -32,7 +32,14 @@ FLOAT_UNARY = {
     "aten.rsqrt.default": "inverseSqrt({x})",
     "aten.sin.default": "sin({x})",
     "aten.cos.default": "cos({x})",
+    "aten.log10.default": "log({x}) / log(10.0)",
+    "aten.round.default": "round({x})",
     "aten.hardswish.default": "{x} * clamp({x} + 3.0, 0.0, 6.0) / 6.0",
+}
+GELU = {
+    # approximate: WGSL; erf is in HELPERS
+    "none": "0.5 * {x} * (1.0 + erf({x} * 0.7071067811865476))",
+    "tanh": "0.5 * {x} * (1.0 + tanh(clamp(0.7978845608028654 * ({x} + 0.044715 * {x} * {x} * {x}), -15.0, 15.0)))",
 }
 BINARY = {
     "aten.add.Tensor": "{x} + {y}",
@@ -41,6 +48,24 @@ BINARY = {
     "aten.div.Tensor": "{x} / {y}",
     "aten.minimum.default": "select(min({x}, {y}), {x} + {y}, {x} != {x} || {y} != {y})",
     "aten.maximum.default": "select(max({x}, {y}), {x} + {y}, {x} != {x} || {y} != {y})",
+}
+BITWISE = {
+    # operator: (on bool, on integers)
+    "aten.bitwise_and.Tensor": ("{x} && {y}", "{x} & {y}"),
+    "aten.bitwise_or.Tensor": ("{x} || {y}", "{x} | {y}"),
+    "aten.bitwise_not.default": ("!{x}", "~{x}"),
+}
+LOGICAL = {
+    "aten.logical_and.default": "{x} && {y}",
+    "aten.logical_or.default": "{x} || {y}",
+    "aten.logical_not.default": "!{x}",
+}
+POWERS = frozenset({"aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar"})
+DIV_MODES = {
+    # rounding mode: (on floats, on integers)
+    "floor": ("floor({x} / {y})", "floor_div({x}, {y})"),
+    "trunc": ("trunc({x} / {y})", "{x} / {y}"),
+    None: ("{x} / {y}", "{x} / {y}"),
 }
 SCALED = frozenset({"aten.add.Tensor", "aten.sub.Tensor"})  # third argument: alpha
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -54,7 +79,62 @@ WHERE = "aten.where.self"
 LEAKY_RELU = "aten.leaky_relu.default"
 CASTS = frozenset({"aten._to_copy.default", "dim_order_ops._to_dim_order_copy.default"})
 
-ELEMENTWISE = frozenset({*UNARY, *FLOAT_UNARY, *BINARY, *COMPARISONS, *CLAMPS, *CASTS, WHERE, LEAKY_RELU})
+ELEMENTWISE = frozenset(
+    {
+        *UNARY,
+        *FLOAT_UNARY,
+        *BINARY,
+        *BITWISE,
+        *LOGICAL,
+        *COMPARISONS,
+        *CLAMPS,
+        *CASTS,
+        *POWERS,
+        WHERE,
+        LEAKY_RELU,
+        "aten.gelu.default",
+        "aten.div.Tensor_mode",
+        "aten.hardshrink.default",
+    }
+)
+
+# Functions that WGSL lacks, added to a kernel that uses them.
+HELPERS = {
+    # Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26; error below 1.5e-7.
+    "erf(": """\
+fn erf(x: f32) -> f32 {
+    let a = abs(x);
+    let t = 1.0 / (1.0 + 0.3275911 * a);
+    let tail = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
+    let y = 1.0 - tail * exp(-a * a);
+    return select(y, -y, x < 0.0);
+}
+""",
+    # PyTorch's pow: 0 to the 0 is 1, a negative base takes whole exponents only.
+    "power(": """\
+fn power(x: f32, y: f32) -> f32 {
+    if (y == 0.0) {
+        return 1.0;
+    }
+    if (y == 2.0) {
+        return x * x;
+    }
+    let size = pow(abs(x), y);
+    if (x >= 0.0) {
+        return size;
+    }
+    let whole = y == trunc(y);
+    let odd = abs(y % 2.0) == 1.0;
+    return select(bitcast<f32>(NAN_BITS), select(size, -size, odd), whole);
+}
+""",
+    "floor_div(": """\
+fn floor_div(x: i32, y: i32) -> i32 {
+    let q = x / y;
+    return select(q, q - 1, x % y != 0 && (x < 0) != (y < 0));
+}
+""",
+}
 
 
 def compute_type(dtype: DType) -> str:
@@ -134,6 +214,9 @@ def broadcast_index(shape: Sequence[int], out: Sequence[int], flat: str) -> str:
     return " + ".join(terms) if terms else "0u"
 
 
+Special = Callable[["Emitter", str, tuple[Arg, ...], str], str]
+
+
 class Emitter:
     """Writes a chain of elementwise nodes as one WGSL function."""
 
@@ -195,6 +278,8 @@ class Emitter:
         x = convert(x, x_kind, kind)
         if op in UNARY:
             return UNARY[op].format(x=x)
+        if op in SPECIAL:
+            return SPECIAL[op](self, x, args, kind)
         if op in FLOAT_UNARY:
             return FLOAT_UNARY[op].format(x=x)
         if op == LEAKY_RELU:
@@ -207,6 +292,10 @@ class Emitter:
             y = f"({y} * {self.scalar(args[2], kind)})"
         return BINARY[op].format(x=x, y=y)
 
+    def second(self, args: tuple[Arg, ...], kind: str) -> str:
+        """The other operand of a binary operator; nothing for a unary one."""
+        return convert(*self.operand(args[1]), kind) if len(args) > 1 else ""
+
     def clamp(self, x: str, bounds: list[Arg], kind: str) -> str:
         low, high = bounds
         if low is not None and low != -math.inf:
@@ -214,6 +303,56 @@ class Emitter:
         if high is not None and high != math.inf:
             x = self.let(f"select({x}, {self.scalar(high, kind)}, {x} > {self.scalar(high, kind)})")
         return x
+
+
+def _bitwise(op: str) -> Special:
+    on_bool, on_int = BITWISE[op]
+
+    def text(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
+        form = on_bool if kind == "bool" else on_int
+        return form.format(x=x, y=emitter.second(args, kind))
+
+    return text
+
+
+def _logical(op: str) -> Special:
+    def text(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
+        return LOGICAL[op].format(x=x, y=emitter.second(args, "bool"))
+
+    return text
+
+
+def _gelu(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
+    approximate = args[1] if len(args) > 1 else "none"
+    if not isinstance(approximate, str) or approximate not in GELU:
+        raise UnsupportedError(f"gelu with approximate={approximate!r}; there are {', '.join(GELU)}")
+    return GELU[approximate].format(x=x)
+
+
+def _divide(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
+    mode = args[2] if len(args) > 2 else None
+    if not (mode is None or isinstance(mode, str)) or mode not in DIV_MODES:
+        raise UnsupportedError(f"div with rounding_mode={mode!r}; there are floor, trunc and None")
+    return DIV_MODES[mode][kind == "i32"].format(x=x, y=emitter.second(args, kind))
+
+
+def _power(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
+    return convert(f"power({convert(x, kind, 'f32')}, {emitter.second(args, 'f32')})", "f32", kind)
+
+
+def _hardshrink(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
+    limit = emitter.scalar(args[1] if len(args) > 1 else 0.5, kind)
+    return f"select({x}, 0.0, abs({x}) <= {limit})"
+
+
+SPECIAL: dict[str, Special] = {
+    **{op: _bitwise(op) for op in BITWISE},
+    **{op: _logical(op) for op in LOGICAL},
+    **dict.fromkeys(POWERS, _power),
+    "aten.gelu.default": _gelu,
+    "aten.div.Tensor_mode": _divide,
+    "aten.hardshrink.default": _hardshrink,
+}
 
 
 def fuse_after(
@@ -249,6 +388,7 @@ def _finish(emitter: Emitter, nodes: Sequence[Node], out: int, head: str) -> Fus
     result = f"select(0u, 1u, {last})" if have == "bool" else convert(last, have, stored)
     body = "\n".join([*emitter.lines, f"    return {result};"])
     code = f"{head} -> {stored} {{\n{body}\n}}\n"
+    code = "".join(text for name, text in HELPERS.items() if name in code) + code
     if "_BITS" in code:
         code = NOT_FINITE + code
     return Fused(code, tuple(emitter.bindings), stored)

@@ -1,11 +1,11 @@
-// Sum or mean along one dimension; one thread a row, in f32.
+// Reductions over any dimensions: one thread an output.
 //
-// x [outer, SIZE, INNER] -> out [outer, INNER]; the result is the sum times FACTOR.
+// The elements of output i are x[base(i) + reduced(r)] for r < SIZE. What is gathered is
+// generated (ops/reductions.py): `start()`, `step(state, value, r)` and `finish(state)`,
+// with `value_type` the type in which values are read. Floats gather in f32, integers in i32.
 
 override SIZE: u32;
-override INNER: u32;
-override FACTOR: f32;
-override count: u32;  // rows
+override count: u32;
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -13,10 +13,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if (i >= count) {
         return;
     }
-    let start = (i / INNER) * SIZE * INNER + i % INNER;
-    var sum = 0.0;
-    for (var k = 0u; k < SIZE; k++) {
-        sum += f32(x[x_offset + start + k * INNER]);
+    let first = x_offset + base(i);
+    var state = start();
+    for (var r = 0u; r < SIZE; r++) {
+        state = step(state, value_type(x[first + reduced(r)]), r);
     }
-    out[out_offset + i] = out_elem(sum * FACTOR);
+    out[out_offset + i] = finish(state);
 }

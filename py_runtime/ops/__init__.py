@@ -1,6 +1,18 @@
 """Operators to kernel calls, one module a family. Importing this fills the registry."""
 
-from . import convolution, copies, elementwise, pool, resample, rows
+from . import (  # noqa: F401 - each registers its operators
+    convolution,
+    copies,
+    elementwise,
+    generated,
+    lookup,
+    matmul,
+    norms,
+    pool,
+    reductions,
+    resample,
+    rows,
+)
 from .registry import OPERATORS
 
-__all__ = ["OPERATORS", "convolution", "copies", "elementwise", "pool", "resample", "rows"]
+__all__ = ["OPERATORS"]

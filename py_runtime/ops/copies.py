@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..expression import CASTS, broadcast_index, strides
 from ..graph import Ref
-from ..kernels import Dispatch, linear_grid, read, write
+from ..kernels import Binding, Dispatch, linear_grid, read, write
 from ..passes.views import unplaced_parts
 from .elementwise import elementwise
 from .registry import Call, operator
@@ -33,8 +33,16 @@ def strided_index(shape: Sequence[int], steps: Sequence[int], start: int = 0) ->
     return " + ".join(terms) or "0u"
 
 
-def copy(call: Call, x: int, out: int, count: int, source: str, target: str = IDENTITY) -> None:
-    """Emit one copy of `count` elements; source and target are WGSL in `i`."""
+def copy(
+    call: Call,
+    x: int,
+    out: int,
+    count: int,
+    source: str,
+    target: str = IDENTITY,
+    extra: tuple[Binding, ...] = (),
+) -> None:
+    """Emit one copy of `count` elements; source and target are WGSL in `i`, and may read extra bindings."""
     elem, out_elem = call.lowering.elem(x), call.lowering.elem(out)
     code = f"alias out_elem = {out_elem};\n" + "".join(
         f"fn {name}(i: u32) -> u32 {{\n    return {text};\n}}\n"
@@ -45,7 +53,7 @@ def copy(call: Call, x: int, out: int, count: int, source: str, target: str = ID
             op=call.op,
             route="gather_copy",
             shader="gather_copy.wgsl",
-            bindings=(read("x", x, elem), write("out", out, out_elem)),
+            bindings=(read("x", x, elem), *extra, write("out", out, out_elem)),
             grid=linear_grid(count, 64, call.target),
             constants={"count": count},
             code=code,
@@ -73,6 +81,41 @@ def same_elements(call: Call) -> None:
         elementwise(call)
         return
     copy(call, call.tensor_id(0), call.out, out.count, IDENTITY)
+
+
+@operator("aten.t_copy.default")
+def transpose(call: Call) -> None:
+    """A matrix with its dimensions swapped; below rank 2 a copy."""
+    x, out = call.tensor(0), call.lowering.tensors[call.out]
+    copy(call, call.tensor_id(0), call.out, out.count, strided_index(out.shape, strides(x.shape)[::-1]))
+
+
+@operator("aten.copy.default")
+def copy_from(call: Call) -> None:
+    """Argument 1, broadcast to the shape of argument 0."""
+    x, out = call.tensor(1), call.lowering.tensors[call.out]
+    copy(call, call.tensor_id(1), call.out, out.count, broadcast_index(x.shape, out.shape, "i"))
+
+
+@operator("aten.flip.default")
+def flip(call: Call) -> None:
+    x, out = call.tensor(0), call.lowering.tensors[call.out]
+    dims = {dim % len(x.shape) for dim in call.integers(1)} if x.shape else set()
+    steps, terms = strides(x.shape), []
+    for dim, (size, step) in enumerate(zip(x.shape, steps, strict=True)):
+        at = f"((i / {step}u) % {size}u)"
+        terms.append(f"({size - 1}u - {at}) * {step}u" if dim in dims else f"{at} * {step}u")
+    copy(call, call.tensor_id(0), call.out, out.count, " + ".join(terms) or "0u")
+
+
+@operator("aten.unfold_copy.default")
+def unfold(call: Call) -> None:
+    """Windows of `size` along a dimension, `step` apart, as a last dimension of their own."""
+    x, out = call.tensor(0), call.lowering.tensors[call.out]
+    dim, step = call.integer(1) % max(len(x.shape), 1), call.integer(3)
+    own = strides(x.shape)
+    steps = [s * step if d == dim else s for d, s in enumerate(own)] + [own[dim] if own else 1]
+    copy(call, call.tensor_id(0), call.out, out.count, strided_index(out.shape, steps))
 
 
 @operator("aten.permute_copy.default", "aten.permute.default")

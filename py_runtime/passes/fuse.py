@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from ..expression import CASTS, ELEMENTWISE
 from ..graph import Graph, Node
 
-PRODUCERS = frozenset({"aten.convolution.default", "et_vk.conv_with_clamp.default"})
+PRODUCTS = ("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default")
+PRODUCERS = frozenset({"aten.convolution.default", "et_vk.conv_with_clamp.default", *PRODUCTS})
 
 #: Tensors one group may read: WebGPU's default of 8 storage buffers, less the output.
 MAX_READS = 7

@@ -1,0 +1,90 @@
+"""The cases of ExecuTorch's own WebGPU suite: exported programs with inputs and goldens.
+
+The archive (`optests.tar.xz` in the test data) holds 390 checks. A check passes when every
+element has |out - golden| <= atol + rtol * |golden|, shape and dtype agree, and NaN stands only
+where the golden has it. All run in one page with one boot of Python.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from export.fetch import cache_folder, test_data
+from tests.site import Failure, RuntimePage
+
+ARCHIVE = "optests.tar.xz"
+CASES = 390
+
+#: Checks that can't run yet, by what they need.
+KNOWN_GAPS = {
+    "dynamic shapes": {"conv1d__dynamic_length_10_to_7"},
+    "CPU operators": {"conv_with_clamp__dil2"},
+}
+GAPS = set().union(*KNOWN_GAPS.values())
+
+
+def archive_folder() -> Path | None:
+    """The unpacked archive, or None where it is not."""
+    data = test_data()
+    if data is None or not (data / ARCHIVE).is_file():
+        return None
+    folder = cache_folder() / "optests"
+    if not (folder / "optests" / "manifest.json").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(data / ARCHIVE) as tar:
+            tar.extractall(folder, filter="data")
+    return folder / "optests"
+
+
+def load_cases() -> list[dict[str, Any]]:
+    folder = archive_folder()
+    return json.loads((folder / "manifest.json").read_text()) if folder else []
+
+
+def name_of(case: dict[str, Any]) -> str:
+    return f"{case['op']}__{case['case']}"
+
+
+ALL = load_cases()
+
+
+def read(folder: Path, entry: dict[str, Any]) -> np.ndarray:
+    raw = (folder / entry["path"]).read_bytes()
+    return np.frombuffer(raw, entry["dtype"]).reshape(entry["shape"])
+
+
+@pytest.fixture(scope="module")
+def folder(site: Any) -> Path:
+    found = archive_folder()
+    if found is None:
+        pytest.skip(f"{ARCHIVE} is not in the test data (PTERON_TEST_DATA)")
+    site.folders["optests"] = found
+    return found
+
+
+def test_no_case_is_lost(folder: Path) -> None:
+    assert len(ALL) == CASES
+    assert {name_of(case) for case in ALL} >= GAPS
+
+
+@pytest.mark.parametrize("case", ALL, ids=name_of)
+def test_peer_case(runtime_page: RuntimePage, folder: Path, case: dict[str, Any]) -> None:
+    inputs = [read(folder, entry) for entry in case["inputs"]]
+    outputs = runtime_page.run(f"/test-data/optests/{case['pte']}", inputs)
+    if name_of(case) in GAPS:
+        assert isinstance(outputs, Failure), "this runs now: take it out of KNOWN_GAPS"
+        pytest.skip(f"{outputs.name}: {outputs.message}")
+    assert not isinstance(outputs, Failure), outputs
+    golden = read(folder, case["golden"])
+    got = outputs[case["golden"]["output_index"]]
+    assert (got.shape, got.dtype) == (golden.shape, golden.dtype)
+    assert (np.isnan(got) == np.isnan(golden)).all() if golden.dtype.kind == "f" else True
+    near = np.abs(got.astype(np.float64) - golden) <= case["atol"] + case["rtol"] * np.abs(golden.astype(np.float64))
+    same = (got == golden) | ((got != got) & (golden != golden))
+    assert (near | same).all(), f"{(~(near | same)).sum()} of {golden.size} elements differ"
