@@ -9,9 +9,13 @@ from . import (  # noqa: F401 - each registers its operators
     matmul,
     norms,
     pool,
+    quantize,
+    quantized,
     reductions,
     resample,
+    rotary,
     rows,
+    training,
 )
 from .registry import OPERATORS
 

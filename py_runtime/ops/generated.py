@@ -14,11 +14,16 @@ from ..kernels import Binding, Dispatch, linear_grid, read, write
 from .registry import Call, operator
 
 
-def emit_compute(call: Call, body: str, bindings: tuple[Binding, ...] = (), out: int | None = None) -> None:
-    """One dispatch of `fn compute(i: u32)` over an output; body returns a value of its stored type."""
+def emit_compute(
+    call: Call, body: str, bindings: tuple[Binding, ...] = (), out: int | None = None, *, helpers: str = ""
+) -> None:
+    """One dispatch of `fn compute(i: u32)` over an output; body returns a value of its stored type.
+
+    helpers: WGSL functions that the body calls.
+    """
     out = call.node.outputs[0] if out is None else out
     elem, count = call.lowering.elem(out), call.lowering.tensors[out].count
-    code = f"fn compute(i: u32) -> {elem} {{\n{body}}}\n"
+    code = f"{helpers}fn compute(i: u32) -> {elem} {{\n{body}}}\n"
     if "_BITS" in code:
         code = NOT_FINITE + code
     call.emit(

@@ -82,3 +82,35 @@ def pixel_shuffle(call: Call) -> None:
     plane = height * width
     steps = (channels * r * r * plane, r * r * plane, width, r * plane, 1, plane)
     copy(call, call.tensor_id(0), call.out, out.count, strided_index(shape, steps))
+
+
+@operator("aten.grid_sampler_2d.default")
+def grid_sampler(call: Call) -> None:
+    """x [N, C, H, W] at grid [N, OH, OW, 2]; arguments: interpolation (0 or 1), padding (0 to 2), align_corners."""
+    x, grid = call.tensor_id(0), call.tensor_id(1)
+    mode, padding = call.integer(2), call.integer(3)
+    if mode not in (0, 1) or padding not in (0, 1, 2):
+        raise call.unsupported(f"interpolation {mode} and padding {padding}; bilinear and nearest are there")
+    elem = call.lowering.elem
+    _, channels, height, width = call.tensor(0).shape
+    out = call.lowering.tensors[call.out]
+    call.emit(
+        Dispatch(
+            op=call.op,
+            route="grid_sampler_2d",
+            shader="grid_sampler_2d.wgsl",
+            bindings=(read("x", x, elem(x)), read("grid", grid, elem(grid)), write("out", call.out, elem(call.out))),
+            grid=linear_grid(out.count, 64, call.target),
+            constants={
+                "C": channels,
+                "H": height,
+                "W": width,
+                "area": out.shape[-1] * out.shape[-2],
+                "MODE": mode,
+                "PADDING": padding,
+                "ALIGN": int(bool(call.arg(4, False))),
+                "count": out.count,
+            },
+            code=f"alias out_elem = {elem(call.out)};\n",
+        )
+    )
