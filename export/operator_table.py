@@ -13,9 +13,9 @@ PAGE = ROOT / "docs" / "operators.md"
 HEAD = """\
 # Operators
 
-What a delegate may contain, by the module in `py_runtime/ops/` that lowers it. Made by `python -m export.operator_table`.
+What a delegate may contain, by the module in `py_runtime/ops/` that lowers it (`python -m export.operator_table`).
 Floats are stored as f32 or f16 (f32 where the adapter has no `shader-f16`) and summed in f32; int32, int64 (32 bits on
-the GPU, checked at the input), uint8, int8 and bool are stored in 32 bits. An operator that is not here is named at load.
+the GPU, checked at the input), uint8, int8 and bool are stored in 32 bits. What is not here is named at load.
 """
 
 
