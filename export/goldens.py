@@ -77,8 +77,8 @@ def upscaler(folder: Path) -> Lowered:
 def small(name: str) -> Callable[[Path], Lowered]:
     def make(folder: Path) -> Lowered:
         program = SMALL[name]()
-        write_golden(folder / f"{name}.npz", program.module, program.inputs)
-        return lower(program.module, program.inputs)
+        write_golden(folder / f"{name}.npz", program.module, program.inputs, *program.others)
+        return lower(program.module, program.inputs, dynamic_shapes=program.dynamic_shapes)
 
     return make
 
@@ -95,13 +95,16 @@ def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     path.write_text(json.dumps(manifest))
 
 
-def write_golden(path: Path, module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-    """Inputs and PyTorch's outputs, in the module's own precision."""
-    with torch.no_grad():
-        outputs = module(*inputs)
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    arrays = {f"in{i}": tensor.numpy() for i, tensor in enumerate(inputs)}
-    arrays |= {f"out{i}": tensor.numpy() for i, tensor in enumerate(outputs)}
+def write_golden(path: Path, module: nn.Module, *runs: tuple[torch.Tensor, ...]) -> None:
+    """Inputs and PyTorch's outputs of each run, in the module's own precision; "1_in0" is of the second run."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    for run, inputs in enumerate(runs):
+        with torch.no_grad():
+            outputs = module(*inputs)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        prefix = f"{run}_" if run else ""
+        arrays |= {f"{prefix}in{i}": tensor.numpy() for i, tensor in enumerate(inputs)}
+        arrays |= {f"{prefix}out{i}": tensor.numpy() for i, tensor in enumerate(outputs)}
     np.savez(path, **arrays)  # type: ignore[arg-type]
 
 

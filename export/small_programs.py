@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,10 +13,15 @@ from torch import nn
 
 @dataclass(frozen=True)
 class SmallProgram:
-    """A module and the inputs that it is exported and run with."""
+    """A module and the inputs that it is exported and run with.
+
+    dynamic_shapes: as torch.export takes them; others: inputs of other sizes to run.
+    """
 
     module: nn.Module
     inputs: tuple[torch.Tensor, ...]
+    dynamic_shapes: Any = None
+    others: tuple[tuple[torch.Tensor, ...], ...] = ()
 
 
 class Function(nn.Module):
@@ -60,6 +66,51 @@ class ConvNet(nn.Module):
         return self.up(c), torch.cat([both, both.relu()], 1)
 
 
+class Attention(nn.Module):
+    """Self-attention of four heads over a sequence, with layer norm and residual."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        torch.manual_seed(4)
+        self.norm = nn.LayerNorm(width)
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+
+        def heads(layer: nn.Linear, y: torch.Tensor) -> torch.Tensor:
+            return layer(y).view(batch, length, 4, width // 4).transpose(1, 2)
+
+        y = self.norm(x)
+        mixed = F.scaled_dot_product_attention(*(heads(layer, y) for layer in (self.query, self.key, self.value)))
+        return x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+
+
+class Upscale(nn.Module):
+    """Convolution, nearest upsampling, convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.before, self.after = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 3, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.after(F.interpolate(F.relu(self.before(x)), scale_factor=2.0))
+
+
+def dynamic_attention() -> SmallProgram:
+    length = torch.export.Dim("length", min=2, max=48)
+    others = tuple((randn(1, n, 32, seed=n),) for n in (2, 48, 3, 17, 31))
+    return SmallProgram(Attention().eval(), (randn(1, 16, 32),), ({1: length},), others)
+
+
+def dynamic_upscale() -> SmallProgram:
+    height, width = (torch.export.Dim(name, min=4, max=24) for name in ("height", "width"))
+    sizes = ((4, 4), (24, 24), (5, 9), (16, 7), (12, 23))
+    others = tuple((randn(1, 3, h, w, seed=h * w),) for h, w in sizes)
+    return SmallProgram(Upscale().eval(), (randn(1, 3, 12, 12),), ({2: height, 3: width},), others)
+
+
 SMALL: dict[str, Callable[[], SmallProgram]] = {
     "relu": lambda: program(lambda x: x.relu(), randn(2, 3, 5)),
     "square": lambda: program(lambda x: x * x + x, randn(7, 11)),
@@ -73,5 +124,7 @@ SMALL: dict[str, Callable[[], SmallProgram]] = {
         lambda x: (x.reshape(6, 20)[2:4].reshape(2, 4, 5).permute(1, 0, 2), x.transpose(0, 1).flatten(1)),
         randn(2, 3, 20),
     ),
+    "dynamic_attention": dynamic_attention,
+    "dynamic_upscale": dynamic_upscale,
     "convolutions": lambda: SmallProgram(ConvNet().eval(), (randn(1, 4, 14, 18),)),
 }

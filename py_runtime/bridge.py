@@ -46,10 +46,11 @@ class Bridge:
         return json.dumps({"method": self.add(method), "metadata": asdict(method.metadata)})
 
     async def execute(self, number: int, specs: str, arrays: Any) -> Any:
-        """specs: JSON of [dtype, dims] for each array."""
+        """specs: JSON of [dtype, dims] for each array. Gives the outputs and JSON of their shapes."""
         method: Method = self.objects[number]
         given = json.loads(specs)
-        return await method.execute_js([dtype for dtype, _ in given], [dims for _, dims in given], arrays)
+        outputs, shapes = await method.execute_js([dtype for dtype, _ in given], [dims for _, dims in given], arrays)
+        return outputs, json.dumps(shapes)
 
     async def report(self, number: int, rounds: int) -> str:
         method: Method = self.objects[number]

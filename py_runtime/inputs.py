@@ -22,12 +22,21 @@ def check_inputs(dtypes: Sequence[str], shapes: Sequence[Sequence[int]], specs: 
             raise InputDtypeError(
                 f"input {i} is {dtype}; this method takes {describe(spec)}. Convert it to {spec.dtype} first."
             )
-        if tuple(shape) != spec.shape:
+        if not fits(tuple(shape), spec):
             raise InputShapeError(
                 f"input {i} has shape {list(shape)}; this method takes {describe(spec)}. Resize or reshape it, "
                 "or export the model for that shape."
             )
 
 
+def fits(shape: tuple[int, ...], spec: TensorInfo) -> bool:
+    """Whether an input of this shape can be taken: the shape itself, or up to it where it is dynamic."""
+    if not spec.dynamic:
+        return shape == spec.shape
+    return len(shape) == len(spec.shape) and all(
+        0 <= size <= bound for size, bound in zip(shape, spec.shape, strict=True)
+    )
+
+
 def describe(spec: TensorInfo) -> str:
-    return f"{spec.dtype}{list(spec.shape)}"
+    return f"{spec.dtype}{list(spec.shape)}" + (" at most" if spec.dynamic else "")

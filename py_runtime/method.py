@@ -16,10 +16,11 @@ ReadRegion = Callable[[Region], Awaitable[bytes]]
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output: dtype by name, shape (upper bounds where it is dynamic)."""
+    """An input or output: dtype by name, shape; upper bounds of it where it is dynamic."""
 
     dtype: str
     shape: tuple[int, ...]
+    dynamic: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class MethodGraph:
 
     def metadata(self, name: str) -> MethodMetadata:
         def info(port: PortType) -> TensorInfo:
-            return TensorInfo(port.dtype.name, port.shape)
+            return TensorInfo(port.dtype.name, port.shape, port.dynamic)
 
         return MethodMetadata(name, tuple(map(info, self.inputs)), tuple(map(info, self.outputs)))
 
@@ -189,7 +190,7 @@ class _Merge:
             kind = self.method.values[value]
             if not isinstance(kind, TensorValue):
                 raise UnsupportedError(f"{self.method.name} passes {kind!r}; tensors can be passed")
-            ports.append(PortType(kind.dtype, kind.shape))
+            ports.append(PortType(kind.dtype, kind.shape, kind.dynamic))
         return tuple(ports)
 
 

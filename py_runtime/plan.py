@@ -92,17 +92,24 @@ class Plan:
 
 @dataclass(frozen=True)
 class PortType:
-    """What the method says of an input or output, beside the graph's own tensor."""
+    """What the method says of an input or output, beside the graph's own tensor.
+
+    shape is the upper bound where `dynamic`.
+    """
 
     dtype: DType
     shape: tuple[int, ...]
+    dynamic: bool = False
 
 
 def missing_operators(graph: Graph) -> dict[str, int]:
-    """Operators of the graph that Pteron does not have, with how often they occur."""
+    """Operators of the graph that Pteron does not have, with how often they occur.
+
+    Integer arithmetic on sizes is not among them: specializing resolves it, or says why not.
+    """
     missing: dict[str, int] = {}
     for node in graph.nodes:
-        if node.op not in OPERATORS:
+        if node.op not in OPERATORS and node.outputs[0] not in graph.symbols:
             missing[node.op] = missing.get(node.op, 0) + 1
     return missing
 
@@ -326,7 +333,7 @@ class _Builder:
             ports.append(
                 Port(
                     kind.dtype.name,
-                    kind.shape,
+                    own.shape if kind.dynamic else kind.shape,
                     storage,
                     BoundRange(bound.buffer, bound.offset + first * size, own.count * size),
                 )

@@ -19,6 +19,7 @@ from .device import BoundPlan, Device, DeviceInfo, Files, typed_arrays
 from .errors import ClosedError, ProgramError
 from .inputs import check_inputs
 from .method import Located, MethodGraph, MethodMetadata, method_graph
+from .passes.specialize import specialize
 from .plan import Plan, make_plan
 from .program import MethodPlan, parse_program
 from .program import Program as ParsedProgram
@@ -27,6 +28,11 @@ from .tensor_file import parse_tensor_file
 
 #: progress(stage, done, total): stage is "download", "plan" or "compile".
 Progress = Callable[[str, int, int], None]
+
+Shapes = tuple[tuple[int, ...], ...]
+
+#: Plans of a method with dynamic shapes that stay bound.
+KEPT_PLANS = 8
 
 
 class Runtime:
@@ -112,10 +118,8 @@ class Program:
         if progress is not None:
             progress("plan", 0, 1)
         joined = await self._graph(plan_of)
-        plan = make_plan(joined.graph, self._device.target(), joined.inputs, joined.outputs)
-        report = None if progress is None else lambda done, total: progress("compile", done, total)
-        bound = await BoundPlan.bind(self._device, plan, self._files, report)
-        method = Method(self, joined, plan, bound, name)
+        method = Method(self, self._device, self._files, joined, name)
+        await method.prepare(tuple(port.shape for port in joined.inputs), progress)
         self._methods.append(method)
         return method
 
@@ -130,10 +134,6 @@ class Program:
         """Bytes of GPU memory that hold weights as they are in the files."""
         return self._files.bytes
 
-    @property
-    def device(self) -> Device:
-        return self._device
-
     def close(self) -> None:
         """Give back every GPU buffer of this program and its methods."""
         self._closed = True
@@ -143,13 +143,37 @@ class Program:
 
 
 class Method:
-    """A compiled entry point of a program."""
+    """A compiled entry point of a program.
 
-    def __init__(self, program: Program, joined: MethodGraph, plan: Plan, bound: BoundPlan, name: str) -> None:
-        self._program, self._joined, self._plan, self._bound = program, joined, plan, bound
+    Where shapes are dynamic there is a plan for each set of input shapes that was run; the
+    last few stay bound, so going back to one compiles nothing.
+    """
+
+    def __init__(self, program: Program, device: Device, files: Files, joined: MethodGraph, name: str) -> None:
+        self._program, self._device, self._files, self._joined = program, device, files, joined
         self.metadata: MethodMetadata = joined.metadata(name)
-        self._ran = False
+        self._bound: dict[Shapes, tuple[Plan, BoundPlan]] = {}
+        self._last: tuple[Plan, BoundPlan] | None = None
         self._closed = False
+
+    async def prepare(self, shapes: Shapes, progress: Progress | None = None) -> tuple[Plan, BoundPlan]:
+        """The plan for these input shapes, planned and compiled if it is not there."""
+        found = self._bound.pop(shapes, None)
+        if found is None:
+            inputs = dict(zip(self._joined.graph.inputs, shapes, strict=True))
+            plan = make_plan(
+                specialize(self._joined.graph, inputs),
+                self._device.target(),
+                self._joined.inputs,
+                self._joined.outputs,
+            )
+            report = None if progress is None else lambda done, total: progress("compile", done, total)
+            found = plan, await BoundPlan.bind(self._device, plan, self._files, report)
+            if len(self._bound) >= KEPT_PLANS:
+                _, oldest = self._bound.pop(next(iter(self._bound)))
+                oldest.close()
+        self._bound[shapes] = self._last = found
+        return found
 
     async def execute(self, inputs: Sequence[Any]) -> list[Any]:
         """Run on NumPy arrays; gives NumPy arrays.
@@ -159,32 +183,35 @@ class Method:
         from .arrays import from_typed_arrays, to_buffers
 
         self._check()
-        buffers = to_buffers(inputs, self.metadata)
-        outputs = await self._bound.run(typed_arrays(buffers))
-        self._ran = True
-        return from_typed_arrays(outputs, self.metadata)
+        buffers, shapes = to_buffers(inputs, self.metadata)
+        plan, bound = await self.prepare(shapes)
+        outputs = await bound.run(typed_arrays(buffers))
+        return from_typed_arrays(outputs, plan.outputs)
 
-    async def execute_js(self, dtypes: Sequence[str], shapes: Sequence[Sequence[int]], arrays: Any) -> Any:
-        """Run on a JavaScript array of typed arrays; gives another.
+    async def execute_js(
+        self, dtypes: Sequence[str], shapes: Sequence[Sequence[int]], arrays: Any
+    ) -> tuple[Any, list[list[int]]]:
+        """Run on a JavaScript array of typed arrays; gives another, and its shapes.
 
         dtypes, shapes: one for each array. The data never becomes Python objects. Raises
         as `execute`.
         """
         self._check()
         check_inputs(dtypes, shapes, self.metadata.inputs)
-        outputs = await self._bound.run(arrays)
-        self._ran = True
-        return outputs
+        plan, bound = await self.prepare(tuple(tuple(shape) for shape in shapes))
+        return await bound.run(arrays), [list(port.shape) for port in plan.outputs]
 
     async def report(self, rounds: int = 5) -> Report:
         """What a run consists of and how long each kernel takes; runs the method a few times."""
         self._check()
-        timer, milliseconds = await self._bound.profile(rounds)
+        assert self._last is not None  # made when the method was loaded
+        plan, bound = self._last
+        timer, milliseconds = await bound.profile(rounds)
         return make_report(
             self.metadata.name,
-            self._program.device.info,
+            self._device.info,
             self._joined.graph,
-            self._plan,
+            plan,
             timer,
             milliseconds,
             weight_bytes=self._program.weight_bytes,
@@ -196,4 +223,6 @@ class Method:
 
     def close(self) -> None:
         self._closed = True
-        self._bound.close()
+        for _, bound in self._bound.values():
+            bound.close()
+        self._bound.clear()

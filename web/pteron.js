@@ -193,7 +193,7 @@ export class Method {
   constructor(runtime, number, metadata, timings) {
     this.runtime = runtime;
     this.number = number;
-    const port = ({ dtype, shape }) => ({ dtype, dims: shape });
+    const port = ({ dtype, shape, dynamic }) => ({ dtype, dims: shape, dynamic }); // dims at most, where dynamic
     this.metadata = {
       name: metadata.name,
       inputs: metadata.inputs.map(port),
@@ -208,11 +208,8 @@ export class Method {
    */
   async execute(tensors) {
     const args = { method: this.number, tensors: tensors.map(({ dtype, data, dims }) => ({ dtype, data, dims })) };
-    const outputs = await this.runtime.channel.call("execute", args);
-    return outputs.map((data, i) => {
-      const { dtype, dims } = this.metadata.outputs[i];
-      return new Tensor(dtype, data, dims);
-    });
+    const { outputs, shapes } = await this.runtime.channel.call("execute", args);
+    return outputs.map((data, i) => new Tensor(this.metadata.outputs[i].dtype, data, shapes[i]));
   }
 
   /** What a run consists of and how long each kernel takes (py_runtime/report.py). */

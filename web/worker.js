@@ -118,8 +118,10 @@ const CALLS = {
   async execute({ method, tensors }) {
     const { bridge } = await ready();
     const specs = JSON.stringify(tensors.map(({ dtype, dims }) => [dtype, dims]));
-    const outputs = await bridge.execute(method, specs, tensors.map(({ data }) => data));
-    return { outputs, transfer: [...outputs].map((array) => array.buffer) };
+    const answer = await bridge.execute(method, specs, tensors.map(({ data }) => data));
+    const [outputs, shapes] = answer.toJs();
+    answer.destroy();
+    return { outputs: [...outputs], shapes: JSON.parse(shapes) };
   },
 
   async report({ method, rounds }) {
@@ -168,8 +170,7 @@ self.onmessage = async ({ data: { id, call, args } }) => {
     self.postMessage({ id, progress: { stage, loaded, total, message } });
   try {
     const result = await CALLS[call](args, onProgress);
-    const transfer = result?.transfer ?? [];
-    self.postMessage({ id, result: result?.outputs ? [...result.outputs] : result }, transfer);
+    self.postMessage({ id, result }, result?.outputs?.map((array) => array.buffer) ?? []);
   } catch (error) {
     self.postMessage({ id, error: describe(error) });
   }

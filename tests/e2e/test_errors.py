@@ -153,3 +153,8 @@ def test_no_webgpu(page: Any, site: Any) -> None:
     )
     assert error["name"] == "WebGPUUnavailableError"
     assert "Chrome" in error["message"] and "https" in error["message"]
+
+
+def test_beyond_the_bound(runtime_page: RuntimePage, goldens: Path) -> None:
+    result = runtime_page.run("/test-data/goldens/dynamic_attention.pte", [np.zeros((1, 49, 32), np.float32)])
+    failure(result, "InputShapeError", "[1, 49, 32]", "[1, 48, 32] at most")

@@ -76,3 +76,14 @@ def test_small_program_equals_pytorch(runtime_page: RuntimePage, goldens: Path, 
             np.testing.assert_allclose(got, want, rtol=1e-5 if want.dtype == np.float32 else 1e-3, atol=1e-5)
         else:
             np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["dynamic_attention", "dynamic_upscale"])
+def test_dynamic_shapes(runtime_page: RuntimePage, goldens: Path, name: str) -> None:
+    """The lower bound, the upper one and three sizes between, each as PyTorch has it."""
+    for run in range(1, 6):
+        inputs, expected = (arrays(goldens / f"{name}.npz", f"{run}_{kind}") for kind in ("in", "out"))
+        outputs = runtime_page.run(f"/test-data/goldens/{name}.pte", inputs)
+        assert not isinstance(outputs, Failure), outputs
+        assert outputs[0].shape == expected[0].shape
+        np.testing.assert_allclose(outputs[0], expected[0], rtol=1e-4, atol=1e-5)

@@ -21,7 +21,12 @@ GPUBuffer.prototype.destroy = function () {
   live.delete(this);
   return destroy.call(this);
 };
-const counts = { submits: 0, dispatches: 0, mapped: 0 };
+const counts = { submits: 0, dispatches: 0, mapped: 0, pipelines: 0 };
+const compile = GPUDevice.prototype.createComputePipelineAsync;
+GPUDevice.prototype.createComputePipelineAsync = function (descriptor) {
+  counts.pipelines++;
+  return compile.call(this, descriptor);
+};
 const submit = GPUQueue.prototype.submit;
 GPUQueue.prototype.submit = function (buffers) {
   counts.submits++;
@@ -207,3 +212,27 @@ def test_no_numpy_for_a_run_from_javascript(counted: Any, goldens: Path) -> None
     )
     assert any(url.endswith("convolutions.pte") for url in fetched)
     assert not any("numpy" in url for url in fetched)
+
+
+def test_a_size_seen_before_compiles_nothing(counted: Any, goldens: Path) -> None:
+    result = counted.evaluate(
+        """async () => {
+          const { program, method } = await window.load("dynamic_attention");
+          const run = (length) => method.execute([
+            new Tensor("float32", new Float32Array(length * 32).fill(0.5), [1, length, 32]),
+          ]);
+          const seen = [];
+          for (const length of [5, 9, 5, 48, 9]) {
+            const [output] = await run(length);
+            seen.push([output.dims, (await window.counts()).pipelines]);
+          }
+          await program.close();
+          return { seen, left: (await window.counts()).buffers };
+        }"""
+    )
+    dims, pipelines = zip(*result["seen"], strict=True)
+    assert [d[1] for d in dims] == [5, 9, 5, 48, 9]
+    assert pipelines[0] < pipelines[1] == pipelines[2]  # 5 again: nothing new
+    assert pipelines[3] == pipelines[2]  # 48 is the bound, compiled at load
+    assert pipelines[4] == pipelines[3]
+    assert result["left"] == 0

@@ -23,7 +23,6 @@ CASES = 390
 
 #: Checks that can't run yet, by what they need.
 KNOWN_GAPS = {
-    "dynamic shapes": {"conv1d__dynamic_length_10_to_7"},
     "CPU operators": {"conv_with_clamp__dil2"},
 }
 GAPS = set().union(*KNOWN_GAPS.values())
