@@ -30,8 +30,8 @@ FLOAT_UNARY = {
     "aten.exp.default": "exp({x})",
     "aten.sqrt.default": "sqrt({x})",
     "aten.rsqrt.default": "inverseSqrt({x})",
-    "aten.sin.default": "sin({x})",
-    "aten.cos.default": "cos({x})",
+    "aten.sin.default": "sine({x})",
+    "aten.cos.default": "sine({x} + 1.5707963267948966)",
     "aten.log10.default": "log({x}) / log(10.0)",
     "aten.round.default": "round({x})",
     "aten.hardswish.default": "{x} * clamp({x} + 3.0, 0.0, 6.0) / 6.0",
@@ -46,9 +46,8 @@ BINARY = {
     "aten.sub.Tensor": "{x} - {y}",
     "aten.mul.Tensor": "{x} * {y}",
     "aten.div.Tensor": "{x} / {y}",
-    "aten.minimum.default": "select(min({x}, {y}), {x} + {y}, {x} != {x} || {y} != {y})",
-    "aten.maximum.default": "select(max({x}, {y}), {x} + {y}, {x} != {x} || {y} != {y})",
 }
+EXTREMES = {"aten.minimum.default": "min", "aten.maximum.default": "max"}
 BITWISE = {
     # operator: (on bool, on integers)
     "aten.bitwise_and.Tensor": ("{x} && {y}", "{x} & {y}"),
@@ -68,8 +67,15 @@ DIV_MODES = {
     None: ("{x} / {y}", "{x} / {y}"),
 }
 SCALED = frozenset({"aten.add.Tensor", "aten.sub.Tensor"})  # third argument: alpha
-COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-COMPARISONS = {f"aten.{name}.{form}": symbol for name, symbol in COMPARE.items() for form in ("Tensor", "Scalar")}
+COMPARE = {
+    "eq": "{x} == {y}",
+    "ne": "!({x} == {y})",  # so that NaN differs from everything
+    "lt": "{x} < {y}",
+    "le": "{x} <= {y}",
+    "gt": "{x} > {y}",
+    "ge": "{x} >= {y}",
+}
+COMPARISONS = {f"aten.{name}.{form}": text for name, text in COMPARE.items() for form in ("Tensor", "Scalar")}
 CLAMPS = {
     # operator: (index of min, index of max)
     "aten.clamp.default": (1, 2),
@@ -84,6 +90,7 @@ ELEMENTWISE = frozenset(
         *UNARY,
         *FLOAT_UNARY,
         *BINARY,
+        *EXTREMES,
         *BITWISE,
         *LOGICAL,
         *COMPARISONS,
@@ -100,6 +107,18 @@ ELEMENTWISE = frozenset(
 
 # Functions that WGSL lacks, added to a kernel that uses them.
 HELPERS = {
+    # WGSL's own is only good to 2^-11. The argument is brought to [-pi/2, pi/2] in three steps
+    # (Cody and Waite, Software Manual for the Elementary Functions, 1980), then Taylor's series.
+    "sine(": """\
+fn sine(x: f32) -> f32 {
+    let turns = round(x * 0.3183098861837907);
+    let r = ((x - turns * 3.140625) - turns * 0.0009670257568359375) - turns * 6.2771141529083252e-7;
+    let s = r * r;
+    let tail = s * (-0.00019841270 + s * (2.7557319e-6 - s * 2.5052108e-8));
+    let series = 1.0 + s * (-0.16666667 + s * (0.008333333 + tail));
+    return select(r * series, -r * series, i32(turns) % 2 != 0);
+}
+""",
     # Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26; error below 1.5e-7.
     "erf(": """\
 fn erf(x: f32) -> f32 {
@@ -169,7 +188,12 @@ def convert(text: str, have: str, want: str) -> str:
     """WGSL text of one compute type as another; bool counts as 0 and 1."""
     if have == want:
         return text
-    return f"({text} != 0)" if want == "bool" else f"{want}({text})"
+    return f"(!({text} == 0))" if want == "bool" else f"{want}({text})"
+
+
+def keep_nan(text: str, x: str) -> str:
+    """A function of x that leaves NaN as it is, which GPUs' own functions need not."""
+    return f"select({text.format(x=x)}, {x}, is_nan({x}))"
 
 
 @dataclass(frozen=True)
@@ -274,14 +298,14 @@ class Emitter:
         if op in COMPARISONS:
             y, y_kind = self.operand(args[1])
             common = "f32" if "f32" in (x_kind, y_kind) else "i32"
-            return f"{convert(x, x_kind, common)} {COMPARISONS[op]} {convert(y, y_kind, common)}"
+            return COMPARISONS[op].format(x=convert(x, x_kind, common), y=convert(y, y_kind, common))
         x = convert(x, x_kind, kind)
         if op in UNARY:
             return UNARY[op].format(x=x)
         if op in SPECIAL:
             return SPECIAL[op](self, x, args, kind)
         if op in FLOAT_UNARY:
-            return FLOAT_UNARY[op].format(x=x)
+            return keep_nan(FLOAT_UNARY[op], x)
         if op == LEAKY_RELU:
             slope = args[1] if len(args) > 1 else 0.01
             return f"select({x}, {x} * {self.scalar(slope, kind)}, {x} < 0)"
@@ -322,11 +346,20 @@ def _logical(op: str) -> Special:
     return text
 
 
+def _extreme(op: str) -> Special:
+    def text(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
+        y = emitter.second(args, kind)
+        best = f"{EXTREMES[op]}({x}, {y})"
+        return f"select({best}, {x} + {y}, is_nan({x}) || is_nan({y}))" if kind == "f32" else best
+
+    return text
+
+
 def _gelu(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
     approximate = args[1] if len(args) > 1 else "none"
     if not isinstance(approximate, str) or approximate not in GELU:
         raise UnsupportedError(f"gelu with approximate={approximate!r}; there are {', '.join(GELU)}")
-    return GELU[approximate].format(x=x)
+    return keep_nan(GELU[approximate], x)
 
 
 def _divide(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> str:
@@ -346,6 +379,7 @@ def _hardshrink(emitter: Emitter, x: str, args: tuple[Arg, ...], kind: str) -> s
 
 
 SPECIAL: dict[str, Special] = {
+    **{op: _extreme(op) for op in EXTREMES},
     **{op: _bitwise(op) for op in BITWISE},
     **{op: _logical(op) for op in LOGICAL},
     **dict.fromkeys(POWERS, _power),

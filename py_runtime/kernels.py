@@ -101,6 +101,10 @@ PRELUDE = """\
 fn flat_index(id: vec3<u32>, groups: vec3<u32>, workgroup: u32) -> u32 {
     return id.y * groups.x * workgroup + id.x;
 }
+// x != x would do, were comparisons with NaN not left open; the bits are sure.
+fn is_nan(x: f32) -> bool {
+    return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+}
 """
 
 

@@ -40,7 +40,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             }
             let at = y * i32(W) + column;
             let value = f32(x[x_offset + plane + u32(at)]);
-            if (winner < 0 || value > best || value != value) {
+            if (winner < 0 || value > best || is_nan(value)) {
                 best = value;
                 winner = at;
             }

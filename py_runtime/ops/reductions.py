@@ -44,7 +44,9 @@ def extreme(call: Call) -> None:
     value = "f32" if kind == "f32" else "i32"
     out = call.lowering.elem(call.out)
     result = "state.at" if "arg" in call.op else "state.value"
-    better = f"value {EXTREMES[call.op]} state.value || (value != value && state.value == state.value)"
+    better = f"value {EXTREMES[call.op]} state.value"
+    if value == "f32":
+        better += " || (is_nan(value) && !is_nan(state.value))"
     emit_reduction(
         call,
         f"alias value_type = {value};\n"

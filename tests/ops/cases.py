@@ -1,0 +1,106 @@
+"""Operator cases as rows: an operator, its arguments, and the tolerance where it is not the usual one.
+
+The golden is PyTorch's own operator, in fp64 where the arguments are floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from .write_program import Spec
+
+#: f32 sums in another order and a GPU's own exp, log and division differ by less.
+RTOL, ATOL = 1e-4, 1e-5
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call. call: as PyTorch takes the arguments, where the graph has them otherwise."""
+
+    name: str
+    op: str
+    args: tuple[Any, ...]
+    rtol: float = RTOL
+    atol: float = ATOL
+    torch_kwargs: tuple[tuple[str, Any], ...] = ()
+    torch_args: int | None = None  # how many arguments PyTorch takes by position, when not all
+
+    def __str__(self) -> str:
+        return f"{self.op.removeprefix('aten.').removeprefix('et_vk.')} {self.name}"
+
+
+def case(op: str, *args: Any, name: str = "", **changes: Any) -> Case:
+    shapes = " ".join("x".join(map(str, a.shape)) or "scalar" for a in _arrays(args))
+    lists = [a for a in args if not isinstance(a, np.ndarray) and not _arrays([a]) and a is not None]
+    rest = " ".join(str(a).replace(" ", "") for a in lists)
+    return Case(name or f"{shapes} {rest}".strip(), op, args, **changes)
+
+
+def _arrays(args: Sequence[Any]) -> list[np.ndarray]:
+    found: list[np.ndarray] = []
+    for arg in args:
+        if isinstance(arg, np.ndarray):
+            found.append(arg)
+        elif isinstance(arg, list | tuple):
+            found.extend(_arrays(arg))
+    return found
+
+
+def randn(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.asarray(np.random.default_rng([seed, *shape]).standard_normal(shape, np.float32))
+
+
+def positive(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.asarray(np.abs(randn(*shape, seed=seed)) + np.float32(0.1))
+
+
+def integers(*shape: int, low: int = -9, high: int = 9, dtype: str = "int32", seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).integers(low, high, shape).astype(dtype)
+
+
+def booleans(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.asarray(np.random.default_rng([seed, *shape]).random(shape) > 0.5)
+
+
+def special(*shape: int) -> np.ndarray:
+    """Numbers with NaN, both infinities and both zeros among them."""
+    values = randn(*shape).reshape(-1)
+    values[:5] = [np.nan, np.inf, -np.inf, 0.0, -0.0]
+    return values.reshape(shape)
+
+
+def to_torch(arg: Any) -> Any:
+    """An argument for the golden: floats in fp64, integers as they are."""
+    if isinstance(arg, np.ndarray):
+        tensor = torch.from_numpy(arg.copy())
+        return tensor.double() if tensor.is_floating_point() else tensor
+    if isinstance(arg, list | tuple):
+        return [to_torch(item) for item in arg]
+    return arg
+
+
+def find_operator(name: str) -> Any:
+    namespace, _, rest = name.partition(".")
+    operator, _, overload = rest.rpartition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), operator), overload)
+
+
+def golden(case: Case) -> list[np.ndarray]:
+    """PyTorch's outputs."""
+    import executorch.backends.vulkan.custom_ops_lib  # noqa: F401 - registers et_vk
+
+    args = [to_torch(arg) for arg in case.args[: case.torch_args]]
+    result = find_operator(case.op)(*args, **dict(case.torch_kwargs))
+    results = result if isinstance(result, list | tuple) else [result]
+    return [r.numpy() for r in results]
+
+
+def output_specs(outputs: Sequence[np.ndarray]) -> list[Spec]:
+    """What the graph stores for the golden's outputs: f32 for f64, int32 for int64."""
+    stored = {"float64": "float32", "int64": "int32"}
+    return [Spec(stored.get(o.dtype.name, o.dtype.name), o.shape) for o in outputs]
