@@ -71,9 +71,51 @@ def page(browser, site) -> Iterator[object]:
 @pytest.fixture(scope="session")
 def runtime_page(browser, site) -> Iterator[RuntimePage]:
     """One page with one runtime for all tests that only load and run programs."""
-    opened = browser.new_page()
+    yield from open_runtime(browser, site)
+
+
+@pytest.fixture(scope="session")
+def plain_gpu_page(browser, site) -> Iterator[RuntimePage]:
+    """A runtime that takes its adapter for a GPU with no more than WebGPU's default limits and features.
+
+    The routes of GPUs run here too, slowly; what needs more than the defaults fails.
+    """
+
+    def plain(route) -> None:
+        text = route.fetch().text()
+        for constant in ("const WANTED_FEATURES = [", "const WANTED_LIMITS = ["):
+            start = text.index(constant)
+            text = text[:start] + constant + text[text.index("];", start) :]
+        text = text.replace("for (const name of [...WANTED_LIMITS,", f"for (const name of [{LIMITS}")
+        text = text.replace("const SOFTWARE = /swiftshader|", "const SOFTWARE = /").replace(
+            "adapter.info.isFallbackAdapter === true", "false"
+        )
+        route.fulfill(body=text, content_type="text/javascript")
+
+    yield from open_runtime(browser, site, plain)
+
+
+LIMITS = ", ".join(
+    f'"{name}"'
+    for name in (
+        "maxBufferSize",
+        "maxStorageBufferBindingSize",
+        "maxStorageBuffersPerShaderStage",
+        "maxComputeWorkgroupStorageSize",
+        "maxComputeInvocationsPerWorkgroup",
+        "",
+    )
+).removesuffix('""')
+
+
+def open_runtime(browser, site, adapter=None) -> Iterator[RuntimePage]:
+    """A page with a runtime; adapter: what to answer for adapter.js instead of the file."""
+    context = browser.new_context()
+    if adapter is not None:
+        context.route("**/py_runtime/adapter.js", adapter)
+    opened = context.new_page()
     opened.set_default_timeout(120_000)
     problems = watch(opened)
     yield RuntimePage(opened, site)
-    opened.close()
+    context.close()
     assert not problems(), problems()

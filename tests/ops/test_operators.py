@@ -42,6 +42,19 @@ def test_operator(runtime_page: RuntimePage, row: Case) -> None:
     check(runtime_page, row)
 
 
+def test_the_plain_gpu_is_one(plain_gpu_page: RuntimePage) -> None:
+    info = plain_gpu_page.evaluate("() => window.runtime.info")
+    assert info["software"] is False
+    assert info["limits"]["maxStorageBufferBindingSize"] == 128 << 20
+    assert info["limits"]["maxComputeWorkgroupStorageSize"] == 16384
+    assert "shader-f16" not in info["features"] and "timestamp-query" not in info["features"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_operator_on_gpu_routes(plain_gpu_page: RuntimePage, row: Case) -> None:
+    check(plain_gpu_page, row)
+
+
 def test_a_fractional_double_is_refused_by_name() -> None:
     tensors = {i: Tensor(FLOAT32, (4, 5)) for i in range(2)}
     node = Node("aten.slice_copy.Tensor", (Ref(0), 1, 0.5, 4, 1), (1,))

@@ -50,7 +50,8 @@ def test_broadcasting(runtime_page: RuntimePage, shapes: Any, name: str, alpha: 
 
 @given(st.data())
 @bounded
-def test_convolution(runtime_page: RuntimePage, data: Any) -> None:
+def test_convolution(runtime_page: RuntimePage, plain_gpu_page: RuntimePage, data: Any) -> None:
+    """Both the routes of software adapters and those of GPUs."""
     draw = data.draw
     rank = draw(st.integers(1, 2))
     groups = draw(st.sampled_from([1, 1, 2, 3]))
@@ -69,7 +70,8 @@ def test_convolution(runtime_page: RuntimePage, data: Any) -> None:
     weight = randn(*((groups * each_in, each_out) if transposed else (groups * each_out, each_in)), *kernel, seed=1)
     bias = randn(groups * each_out, seed=2) if draw(st.booleans()) else None
     args = (x, weight, bias, stride, padding, dilation, transposed, extra, groups)
-    check(runtime_page, Case("", "aten.convolution.default", args))
+    for page in (runtime_page, plain_gpu_page):
+        check(page, Case("", "aten.convolution.default", args))
 
 
 @given(st.data())
@@ -93,10 +95,13 @@ def test_pooling(runtime_page: RuntimePage, data: Any) -> None:
 
 @given(st.integers(1, 3), size, st.integers(1, 70), size, st.booleans())
 @bounded
-def test_products(runtime_page: RuntimePage, batch: int, rows: int, k: int, columns: int, wide: bool) -> None:
+def test_products(
+    runtime_page: RuntimePage, plain_gpu_page: RuntimePage, batch: int, rows: int, k: int, columns: int, wide: bool
+) -> None:
     scale = 9 if wide else 1
     a, b = randn(batch, rows * scale, k), randn(batch, k, columns * scale, seed=1)
-    check(runtime_page, Case("", "aten.bmm.default", (a, b)))
+    for page in (runtime_page, plain_gpu_page):
+        check(page, Case("", "aten.bmm.default", (a, b)))
 
 
 @given(shape, st.data(), st.sampled_from(["sum.dim_IntList", "mean.dim", "amax.default", "amin.default"]))
