@@ -18,7 +18,8 @@ from .errors import UnsupportedError
 from .graph import Arg, Node, Ref, Symbol, Tensor
 from .kernels import Binding, read
 
-# x is the operand; NaN stays NaN where PyTorch keeps it, so max and min are spelled out.
+# x is the operand. NaN stays NaN: GPUs turn a select into max or min, which drop it, so floats are
+# guarded by keep_nan.
 UNARY = {
     "aten.relu.default": "select({x}, 0, {x} < 0)",
     "aten.neg.default": "-{x}",
@@ -301,7 +302,7 @@ class Emitter:
             return COMPARISONS[op].format(x=convert(x, x_kind, common), y=convert(y, y_kind, common))
         x = convert(x, x_kind, kind)
         if op in UNARY:
-            return UNARY[op].format(x=x)
+            return keep_nan(UNARY[op], x) if kind == "f32" else UNARY[op].format(x=x)
         if op in SPECIAL:
             return SPECIAL[op](self, x, args, kind)
         if op in FLOAT_UNARY:
@@ -322,10 +323,13 @@ class Emitter:
 
     def clamp(self, x: str, bounds: list[Arg], kind: str) -> str:
         low, high = bounds
+        given = x
         if low is not None and low != -math.inf:
             x = self.let(f"select({x}, {self.scalar(low, kind)}, {x} < {self.scalar(low, kind)})")
         if high is not None and high != math.inf:
             x = self.let(f"select({x}, {self.scalar(high, kind)}, {x} > {self.scalar(high, kind)})")
+        if kind == "f32" and x != given:
+            x = self.let(f"select({x}, {given}, is_nan({given}))")
         return x
 
 
