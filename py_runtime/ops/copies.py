@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..expression import CASTS, broadcast_index, strides
+from ..expression import broadcast_index, strides
+from ..functions import CASTS
 from ..graph import Ref
 from ..kernels import Binding, Dispatch, linear_grid, read, write
 from ..passes.views import unplaced_parts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..expression import CASTS, ELEMENTWISE, compute
+from ..expression import compute
+from ..functions import CASTS, ELEMENTWISE
 from ..kernels import Dispatch, linear_grid, write
 from .registry import Call, operator
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..expression import CASTS, ELEMENTWISE
+from ..functions import CASTS, ELEMENTWISE
 from ..graph import Graph, Node
 
 PRODUCTS = ("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import UnsupportedError
-from ..expression import ELEMENTWISE
+from ..functions import ELEMENTWISE
 from ..graph import Arg, Graph, Node, Ref, Symbol
 
 Shape = tuple[int, ...]
