@@ -78,7 +78,7 @@ def small(name: str) -> Callable[[Path], Lowered]:
     def make(folder: Path) -> Lowered:
         program = SMALL[name]()
         write_golden(folder / f"{name}.npz", program.module, program.inputs, *program.others)
-        return lower(program.module, program.inputs, dynamic_shapes=program.dynamic_shapes)
+        return lower(program.module, program.inputs, dynamic_shapes=program.dynamic_shapes, plain=program.plain)
 
     return make
 

@@ -63,14 +63,14 @@ def lower(
     *,
     dynamic_shapes: Any = None,
     force_fp16: bool = False,
-    rewrite: bool = True,
+    plain: bool = False,
     progress: Progress | None = None,
 ) -> Lowered:
     """Export and lower a module.
 
-    force_fp16: constants and activations in f16; inputs and outputs stay f32. rewrite:
-    False leaves the module as it is, for what a plain export gives. progress gets the
-    name of each stage and its seconds when it is done.
+    force_fp16: constants and activations in f16; inputs and outputs stay f32. plain:
+    export with executorch's defaults and nothing of the recipe, as others do. progress
+    gets the name of each stage and its seconds when it is done.
     """
     from executorch.backends.webgpu.partitioner import WebGPUPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
@@ -78,13 +78,15 @@ def lower(
 
     logging.getLogger().setLevel(logging.ERROR)
     cache_fusion_patterns()
-    options = dict(PARTITIONER_OPTIONS, force_fp16=True) if force_fp16 else dict(PARTITIONER_OPTIONS)
+    options: dict[str, Any] = {} if plain else dict(PARTITIONER_OPTIONS)
+    if force_fp16:
+        options["force_fp16"] = True
     stage = _Stages(progress)
-    module = prepare(module) if rewrite else module
-    with torch.no_grad(), gpu_attention() if rewrite else contextlib.nullcontext():
+    module = module if plain else prepare(module)
+    with torch.no_grad(), contextlib.nullcontext() if plain else gpu_attention():
         exported = torch.export.export(module, example_inputs, dynamic_shapes=dynamic_shapes, strict=False)
     stage.done("export")
-    if rewrite:
+    if not plain:
         exported = constant_prop_pass(exported)
         stage.done("constants")
     edge = to_edge_transform_and_lower(

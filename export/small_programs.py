@@ -15,13 +15,15 @@ from torch import nn
 class SmallProgram:
     """A module and the inputs that it is exported and run with.
 
-    dynamic_shapes: as torch.export takes them; others: inputs of other sizes to run.
+    dynamic_shapes: as torch.export takes them; others: inputs of other sizes to run; plain:
+    exported with executorch's defaults, which leave some operators on the CPU.
     """
 
     module: nn.Module
     inputs: tuple[torch.Tensor, ...]
     dynamic_shapes: Any = None
     others: tuple[tuple[torch.Tensor, ...], ...] = ()
+    plain: bool = False
 
 
 class Function(nn.Module):
@@ -86,6 +88,19 @@ class Attention(nn.Module):
         return x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
 
 
+class Cache(nn.Module):
+    """A key cache written by index_copy, as decoders are commonly written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(6)
+        self.key = nn.Linear(8, 8)
+
+    def forward(self, cache: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        new = self.key(cache[:, :1])
+        return torch.index_copy(cache, 1, position, new).relu() * 2
+
+
 class Upscale(nn.Module):
     """Convolution, nearest upsampling, convolution."""
 
@@ -126,5 +141,7 @@ SMALL: dict[str, Callable[[], SmallProgram]] = {
     ),
     "dynamic_attention": dynamic_attention,
     "dynamic_upscale": dynamic_upscale,
+    "plain_attention": lambda: SmallProgram(Attention().eval(), (randn(1, 6, 32),), plain=True),
+    "plain_cache": lambda: SmallProgram(Cache().eval(), (randn(1, 4, 8), torch.tensor([2])), plain=True),
     "convolutions": lambda: SmallProgram(ConvNet().eval(), (randn(1, 4, 14, 18),)),
 }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .device import typed_arrays
 from .inputs import check_inputs
 from .method import MethodMetadata
 from .plan import Port
@@ -25,8 +26,22 @@ def to_buffers(
     """
     arrays = [np.asarray(array) for array in inputs]
     check_inputs([a.dtype.name for a in arrays], [a.shape for a in arrays], metadata.inputs)
-    flat = [np.ascontiguousarray(a).reshape(-1) for a in arrays]
-    return [a.view(BITS.get(a.dtype.name, a.dtype)).data for a in flat], tuple(a.shape for a in arrays)
+    return [_flat(np.ascontiguousarray(a)) for a in arrays], tuple(a.shape for a in arrays)
+
+
+def from_javascript(arrays: Any, dtypes: Sequence[str], shapes: Sequence[Sequence[int]]) -> list[npt.NDArray[Any]]:
+    """JavaScript typed arrays as NumPy arrays (copies)."""
+    raw = (np.frombuffer(array.to_bytes(), np.uint8) for array in arrays)
+    return [r.view(dtype).reshape(tuple(shape)) for r, dtype, shape in zip(raw, dtypes, shapes, strict=True)]
+
+
+def to_javascript(arrays: Sequence[npt.NDArray[Any]]) -> Any:
+    """NumPy arrays as a JavaScript array of typed arrays; float16 as its bits."""
+    return typed_arrays([_flat(np.ascontiguousarray(array)) for array in arrays])
+
+
+def _flat(array: npt.NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(BITS.get(array.dtype.name, array.dtype)).data
 
 
 def from_typed_arrays(outputs: Any, ports: Sequence[Port]) -> list[npt.NDArray[Any]]:

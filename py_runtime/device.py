@@ -20,6 +20,7 @@ from .plan import Plan
 
 try:
     import pteron_js  # type: ignore[import-not-found]
+    import pyodide_js
     from pyodide.ffi import JsException, create_proxy, to_js
 except ImportError:  # CPython, or Pyodide without the worker
     pteron_js = None
@@ -166,6 +167,15 @@ def _callback(function: Callable[..., None] | None) -> Any:
         yield proxy
     finally:
         proxy.destroy()
+
+
+async def load_numpy() -> None:
+    """Fetch NumPy into this Pyodide, if it is not there."""
+    await pyodide_js.loadPackage("numpy", messageCallback=_quiet, errorCallback=_quiet)
+
+
+def _quiet(*_: Any) -> None:
+    """Pyodide tells the console of each package; a page's console is its own."""
 
 
 def typed_arrays(buffers: Sequence[memoryview]) -> Any:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .container import Region
-from .errors import MissingOperatorError, ProgramError, UnsupportedError
+from .errors import ProgramError, UnsupportedError
 from .graph import BACKEND, Arg, Constant, Graph, Node, Ref, Symbol, Tensor, parse_delegate
-from .plan import PortType, check_operators
-from .program import DelegateCall, KernelCall, MethodPlan, Program, TensorValue
+from .plan import PortType, missing_operators, raise_missing
+from .program import (
+    DelegateCall,
+    FreeCall,
+    Instruction,
+    JumpFalseCall,
+    KernelCall,
+    ListValue,
+    MethodPlan,
+    MoveCall,
+    Program,
+    TensorValue,
+)
 
 ReadRegion = Callable[[Region], Awaitable[bytes]]
 
@@ -40,11 +51,17 @@ class MethodGraph:
     inputs: tuple[PortType, ...]
     outputs: tuple[PortType, ...]
 
-    def metadata(self, name: str) -> MethodMetadata:
-        def info(port: PortType) -> TensorInfo:
-            return TensorInfo(port.dtype.name, port.shape, port.dynamic)
 
-        return MethodMetadata(name, tuple(map(info, self.inputs)), tuple(map(info, self.outputs)))
+def metadata_of(method: MethodPlan) -> MethodMetadata:
+    """What the caller sees of a method. Raises UnsupportedError for inputs or outputs that are no tensors."""
+
+    def info(value: int) -> TensorInfo:
+        kind = method.values[value]
+        if not isinstance(kind, TensorValue):
+            raise UnsupportedError(f"{method.name} takes or gives {kind!r}; tensors can be passed")
+        return TensorInfo(kind.dtype.name, kind.shape, kind.dynamic)
+
+    return MethodMetadata(method.name, tuple(map(info, method.inputs)), tuple(map(info, method.outputs)))
 
 
 @dataclass(frozen=True)
@@ -55,36 +72,96 @@ class Located:
     region: Region
 
 
-async def method_graph(
+@dataclass(frozen=True)
+class GpuStep:
+    """Delegates in a row, as one graph: the method's values that go in and come out."""
+
+    joined: MethodGraph
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CpuStep:
+    """One operator on the CPU, by the name of its out-variant, on the method's values."""
+
+    operator: str
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MoveStep:
+    """One value of the method under another number."""
+
+    source: int
+    target: int
+
+
+Step = GpuStep | CpuStep | MoveStep
+
+
+async def method_steps(
     program: Program, method: MethodPlan, data: Mapping[str, Located], read: ReadRegion
-) -> MethodGraph:
-    """Join a method's delegates to one graph.
+) -> tuple[Step, ...]:
+    """What a method does, in order; delegates that follow each other become one graph.
 
     data: where each named datum is. read: bytes of a region of the program's file.
-    Raises UnsupportedError for other backends and MissingOperatorError with every
-    operator, of the GPU or the CPU, that the method needs and Pteron lacks.
+    Raises UnsupportedError for other backends and control flow. Which operators are
+    missing is for `check_steps` to say.
     """
-    steps = [step for chain in method.chains for step in chain]
     check_backends(method)
-    cpu: dict[str, int] = {}
-    for step in steps:
-        if isinstance(step, KernelCall):
-            cpu[step.operator] = cpu.get(step.operator, 0) + 1
-        elif not isinstance(step, DelegateCall):
-            raise UnsupportedError(f"{method.name} has a {type(step).__name__}; Pteron does not run control flow yet")
-    if cpu:
-        names = ", ".join(f"{op} ({n} use{'s' * (n > 1)} in {method.name}, CPU)" for op, n in sorted(cpu.items()))
-        raise MissingOperatorError(
-            f"this program needs {len(cpu)} operator{'s' * (len(cpu) > 1)} that Pteron does not have: {names}. "
-            "Export with `python -m export`, whose rewrites keep the whole model on the GPU."
-        )
-    merge = _Merge(method, data)
-    for step in steps:
+    instructions = [step for chain in method.chains for step in chain]
+    alone = all(isinstance(step, DelegateCall | FreeCall) for step in instructions)
+    steps: list[Step] = []
+    merge: _Merge | None = None
+    for at, step in enumerate(instructions):
+        if isinstance(step, FreeCall):
+            continue
         if isinstance(step, DelegateCall):
+            merge = merge or _Merge(method, data, method.inputs if alone else ())
             merge.add(await _delegate_graph(method, step.delegate, read), step.args)
-    joined = merge.finish()
-    check_operators(joined.graph, method.name)
-    return joined
+            continue
+        if isinstance(step, JumpFalseCall):
+            raise UnsupportedError(f"{method.name} has a branch (JumpFalseCall); Pteron does not run control flow yet")
+        if merge is not None:
+            steps.append(merge.finish(_read_later(method, instructions[at:])))
+            merge = None
+        steps.append(
+            CpuStep(step.operator, step.args) if isinstance(step, KernelCall) else MoveStep(step.source, step.target)
+        )
+    if merge is not None:
+        steps.append(merge.finish(method.outputs if alone else _read_later(method, [])))
+    return tuple(steps)
+
+
+def _read_later(method: MethodPlan, rest: Sequence[Instruction]) -> tuple[int, ...]:
+    """Values that later instructions or the caller may read."""
+    used = list(method.outputs)
+    for step in rest:
+        if isinstance(step, KernelCall | DelegateCall):
+            used.extend(step.args)
+            used.extend(
+                item
+                for value in step.args
+                if isinstance(listed := method.values[value], ListValue)
+                for item in listed.items
+            )
+        elif isinstance(step, MoveCall):
+            used.append(step.source)
+    return tuple(dict.fromkeys(used))
+
+
+def check_steps(steps: Sequence[Step], method: str, cpu_operators: Container[str]) -> None:
+    """Raise one MissingOperatorError that names all that Pteron lacks, on the GPU and the CPU."""
+    missing: dict[str, int] = {}
+    for step in steps:
+        if isinstance(step, GpuStep):
+            for operator, count in missing_operators(step.joined.graph).items():
+                missing[operator] = missing.get(operator, 0) + count
+        elif isinstance(step, CpuStep) and step.operator not in cpu_operators:
+            name = f"{step.operator} on the CPU"
+            missing[name] = missing.get(name, 0) + 1
+    raise_missing(missing, method)
 
 
 def check_backends(method: MethodPlan) -> None:
@@ -107,20 +184,26 @@ async def _delegate_graph(method: MethodPlan, index: int, read: ReadRegion) -> G
 class _Merge:
     """Puts delegate graphs one after another, joined at the method's values."""
 
-    def __init__(self, method: MethodPlan, data: Mapping[str, Located]) -> None:
+    def __init__(self, method: MethodPlan, data: Mapping[str, Located], inputs: Sequence[int]) -> None:
         self.method, self.data = method, data
         self.tensors: dict[int, Tensor] = {}
         self.symbols: dict[int, int] = {}
         self.nodes: list[Node] = []
         self.count = 0
         self.known: dict[int, int] = {}  # method value -> tensor
-        self.inputs: list[int] = []
-        for value in method.inputs:
-            kind = method.values[value]
-            if not isinstance(kind, TensorValue):
-                raise UnsupportedError(f"input {len(self.inputs)} of {method.name} is no tensor: {kind!r}")
-            self.known[value] = self._new(Tensor(kind.dtype, kind.shape))
-            self.inputs.append(self.known[value])
+        self.inputs: list[int] = []  # values of the method
+        self.made: list[int] = []
+        self.taken: dict[int, int] = {}  # what came in, should a delegate write the value again
+        for value in inputs:
+            self._take(value)
+
+    def _take(self, value: int) -> None:
+        """Let a value of the method come in from outside."""
+        kind = self.method.values[value]
+        if not isinstance(kind, TensorValue):
+            raise UnsupportedError(f"{self.method.name} passes {kind!r} to a delegate; tensors can be passed")
+        self.known[value] = self.taken[value] = self._new(Tensor(kind.dtype, kind.shape))
+        self.inputs.append(value)
 
     def _new_id(self) -> int:
         self.count += 1
@@ -141,7 +224,7 @@ class _Merge:
         renamed: dict[int, int] = {}
         for inner, value in zip(graph.inputs, args, strict=False):
             if value not in self.known:
-                raise ProgramError(f"{self.method.name} reads value {value} before anything wrote it")
+                self._take(value)
             renamed[inner] = self.known[value]
             outer = self.tensors[self.known[value]]
             if inner in graph.tensors and outer.dtype != graph.tensors[inner].dtype:
@@ -156,6 +239,7 @@ class _Merge:
         self.nodes.extend(_rename(node, renamed) for node in graph.nodes)
         for inner, value in zip(graph.outputs, args[len(graph.inputs) :], strict=True):
             self.known[value] = renamed[inner]
+            self.made.append(value)
 
     def _located(self, tensor: Tensor) -> Tensor:
         constant = tensor.constant
@@ -172,17 +256,20 @@ class _Merge:
         region = Region(found.region.offset, constant.size)
         return replace(tensor, constant=Constant(None, region, constant.size, found.file))
 
-    def finish(self) -> MethodGraph:
-        method = self.method
-        outputs = []
-        for value in method.outputs:
-            if value not in self.known:
-                raise UnsupportedError(
-                    f"an output of {method.name} is {method.values[value]!r}, which no delegate makes"
-                )
-            outputs.append(self.known[value])
-        graph = Graph(self.tensors, tuple(self.nodes), tuple(self.inputs), tuple(outputs), self.symbols)
-        return MethodGraph(graph, self._ports(method.inputs), self._ports(method.outputs))
+    def finish(self, wanted: Sequence[int]) -> GpuStep:
+        """The graph, with those of the wanted values as outputs that it makes or passes on."""
+        values = tuple(
+            value for value in wanted if value in self.made or (value in self.known and wanted is self.method.outputs)
+        )
+        if wanted is self.method.outputs and len(values) != len(wanted):
+            raise UnsupportedError(f"an output of {self.method.name} is something that no delegate makes")
+        inputs = tuple(self.inputs)
+        outputs = tuple(self.known[value] for value in values)
+        graph = Graph(self.tensors, tuple(self.nodes), tuple(self.known_inputs()), outputs, self.symbols)
+        return GpuStep(MethodGraph(graph, self._ports(inputs), self._ports(values)), inputs, values)
+
+    def known_inputs(self) -> list[int]:
+        return [self.taken[value] for value in self.inputs]
 
     def _ports(self, values: tuple[int, ...]) -> tuple[PortType, ...]:
         ports = []

@@ -114,9 +114,8 @@ def missing_operators(graph: Graph) -> dict[str, int]:
     return missing
 
 
-def check_operators(graph: Graph, where: str) -> None:
-    """Raise MissingOperatorError that names all operators Pteron lacks, if there are any."""
-    missing = missing_operators(graph)
+def raise_missing(missing: dict[str, int], where: str) -> None:
+    """Raise MissingOperatorError that names all of them with how often they occur, if there are any."""
     if missing:
         names = ", ".join(f"{op} ({n} use{'s' * (n > 1)} in {where})" for op, n in sorted(missing.items()))
         raise MissingOperatorError(
@@ -133,7 +132,7 @@ def make_plan(graph: Graph, target: Target, inputs: Sequence[PortType] = (), out
     Raises MissingOperatorError, UnsupportedError, LimitError, and ProgramError for
     arguments that do not fit together.
     """
-    check_operators(graph, "this graph")
+    raise_missing(missing_operators(graph), "this graph")
     with broken_file("graph"):
         return _make_plan(graph, target, inputs, outputs)
 

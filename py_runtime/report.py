@@ -47,17 +47,28 @@ class Report:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class StageReport:
+    """One graph of a method, its plan, and the milliseconds of the plan's steps by a timer."""
+
+    graph: Graph
+    plan: Plan
+    timer: str
+    milliseconds: Sequence[float]
+
+
 def make_report(
     method: str,
     info: DeviceInfo,
-    graph: Graph,
-    plan: Plan,
-    timer: str,
-    milliseconds: Sequence[float],
+    stages: Sequence[StageReport],
     *,
     weight_bytes: int,
+    cpu_operators: tuple[str, ...] = (),
 ) -> Report:
-    """Join a plan with the measured milliseconds of its steps."""
+    """Join plans with the measured milliseconds of their steps."""
+    steps = [step for stage in stages for step in stage.plan.run]
+    routes = [route for stage in stages for route in stage.plan.routes]
+    milliseconds = [time for stage in stages for time in stage.milliseconds]
     total = sum(milliseconds)
     kernels = tuple(
         KernelTime(
@@ -68,20 +79,21 @@ def make_report(
             share=time / total if total else 0.0,
             workgroups=step.grid[0] * step.grid[1] * step.grid[2],
         )
-        for index, (step, (operator, route), time) in enumerate(zip(plan.run, plan.routes, milliseconds, strict=True))
+        for index, (step, (operator, route), time) in enumerate(zip(steps, routes, milliseconds, strict=True))
     )
     return Report(
         method=method,
         adapter=asdict(info),
-        dispatches=len(plan.run),
+        dispatches=len(steps),
         bytes={
             "weights": weight_bytes,
-            "prepared": sum(plan.buffers[plan.prepared :]),
-            "activations": sum(plan.buffers[: plan.prepared]),
+            "prepared": sum(sum(stage.plan.buffers[stage.plan.prepared :]) for stage in stages),
+            "activations": sum(sum(stage.plan.buffers[: stage.plan.prepared]) for stage in stages),
         },
-        operators=dict(Counter(node.op for node in graph.nodes).most_common()),
-        routes=dict(Counter(route for _, route in plan.routes).most_common()),
+        operators=dict(Counter(node.op for stage in stages for node in stage.graph.nodes).most_common()),
+        routes=dict(Counter(route for _, route in routes).most_common()),
         kernels=kernels,
         total_ms=total,
-        timer=timer,
+        timer=stages[0].timer if stages else "wall",
+        cpu_operators=cpu_operators,
     )

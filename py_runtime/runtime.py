@@ -11,28 +11,19 @@ only when arrays come in or go out; the worker passes typed arrays and never nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .container import Region
-from .device import BoundPlan, Device, DeviceInfo, Files, typed_arrays
+from .device import Device, DeviceInfo, Files, load_numpy, typed_arrays
 from .errors import ClosedError, ProgramError
 from .inputs import check_inputs
-from .method import Located, MethodGraph, MethodMetadata, method_graph
-from .passes.specialize import specialize
-from .plan import Plan, make_plan
+from .method import CpuStep, GpuStep, Located, MethodMetadata, Step, check_steps, metadata_of, method_steps
 from .program import MethodPlan, parse_program
 from .program import Program as ParsedProgram
-from .report import Report, make_report
+from .report import Report, StageReport, make_report
+from .stage import Progress, Stage
 from .tensor_file import parse_tensor_file
-
-#: progress(stage, done, total): stage is "download", "plan" or "compile".
-Progress = Callable[[str, int, int], None]
-
-Shapes = tuple[tuple[int, ...], ...]
-
-#: Plans of a method with dynamic shapes that stay bound.
-KEPT_PLANS = 8
 
 
 class Runtime:
@@ -54,6 +45,8 @@ class Runtime:
 
     async def load_program(self, source: Any, data: Sequence[Any] = (), progress: Progress | None = None) -> Program:
         """Load a `.pte`: a URL or bytes; data: its `.ptd` files, if it has some.
+
+        progress(stage, done, total): stage is "download", "plan" or "compile".
 
         Weights go to the GPU while they arrive. Raises FetchError, ProgramError,
         TruncatedProgramError, LimitError.
@@ -114,20 +107,11 @@ class Program:
             raise ClosedError("this program was closed; load it again")
         if name not in self._parsed.methods:
             raise ProgramError(f"there is no method {name!r}; the program has {', '.join(self.method_names)}")
-        plan_of = self._parsed.methods[name]
         if progress is not None:
             progress("plan", 0, 1)
-        joined = await self._graph(plan_of)
-        method = Method(self, self._device, self._files, joined, name)
-        await method.prepare(tuple(port.shape for port in joined.inputs), progress)
+        method = await Method.load(self, self._device, self._files, self._parsed, self._data, name, progress)
         self._methods.append(method)
         return method
-
-    async def _graph(self, method: MethodPlan) -> MethodGraph:
-        async def read(region: Region) -> bytes:
-            return await self._files.read(0, region.offset, region.size)
-
-        return await method_graph(self._parsed, method, self._data, read)
 
     @property
     def weight_bytes(self) -> int:
@@ -145,35 +129,55 @@ class Program:
 class Method:
     """A compiled entry point of a program.
 
-    Where shapes are dynamic there is a plan for each set of input shapes that was run; the
-    last few stay bound, so going back to one compiles nothing.
+    Whole on the GPU, a run is one call into JavaScript. What the exporter left on the CPU
+    runs in NumPy, step by step (interpreter.py).
     """
 
-    def __init__(self, program: Program, device: Device, files: Files, joined: MethodGraph, name: str) -> None:
-        self._program, self._device, self._files, self._joined = program, device, files, joined
-        self.metadata: MethodMetadata = joined.metadata(name)
-        self._bound: dict[Shapes, tuple[Plan, BoundPlan]] = {}
-        self._last: tuple[Plan, BoundPlan] | None = None
+    def __init__(
+        self, program: Program, device: Device, method: MethodPlan, steps: Sequence[Step], stages: dict[int, Stage]
+    ) -> None:
+        self._program, self._device, self._method = program, device, method
+        self._steps, self._stages = steps, stages
+        self.metadata: MethodMetadata = metadata_of(method)
+        self._whole = stages[0] if len(steps) == 1 and 0 in stages else None
+        self._constants: dict[int, Any] = {}
         self._closed = False
 
-    async def prepare(self, shapes: Shapes, progress: Progress | None = None) -> tuple[Plan, BoundPlan]:
-        """The plan for these input shapes, planned and compiled if it is not there."""
-        found = self._bound.pop(shapes, None)
-        if found is None:
-            inputs = dict(zip(self._joined.graph.inputs, shapes, strict=True))
-            plan = make_plan(
-                specialize(self._joined.graph, inputs),
-                self._device.target(),
-                self._joined.inputs,
-                self._joined.outputs,
-            )
-            report = None if progress is None else lambda done, total: progress("compile", done, total)
-            found = plan, await BoundPlan.bind(self._device, plan, self._files, report)
-            if len(self._bound) >= KEPT_PLANS:
-                _, oldest = self._bound.pop(next(iter(self._bound)))
-                oldest.close()
-        self._bound[shapes] = self._last = found
-        return found
+    @classmethod
+    async def load(
+        cls,
+        program: Program,
+        device: Device,
+        files: Files,
+        parsed: ParsedProgram,
+        data: Mapping[str, Located],
+        name: str,
+        progress: Progress | None,
+    ) -> Method:
+        """Plan and compile a method of a program; nothing stays bound when that fails."""
+
+        async def read(region: Region) -> bytes:
+            return await files.read(0, region.offset, region.size)
+
+        plan = parsed.methods[name]
+        steps = await method_steps(parsed, plan, data, read)
+        on_cpu = any(not isinstance(step, GpuStep) for step in steps)
+        if on_cpu:
+            await load_numpy()
+            from .fallback import KERNELS
+            from .interpreter import load_constants
+        check_steps(steps, name, KERNELS if on_cpu else ())
+        stages = {i: Stage(device, files, s.joined) for i, s in enumerate(steps) if isinstance(s, GpuStep)}
+        method = cls(program, device, plan, steps, stages)
+        try:
+            for stage in stages.values():
+                await stage.prepare_bounds(progress)
+            if on_cpu:
+                method._constants = await load_constants(parsed, plan, steps, read)
+        except Exception:
+            method.close()
+            raise
+        return method
 
     async def execute(self, inputs: Sequence[Any]) -> list[Any]:
         """Run on NumPy arrays; gives NumPy arrays.
@@ -184,8 +188,11 @@ class Method:
 
         self._check()
         buffers, shapes = to_buffers(inputs, self.metadata)
-        plan, bound = await self.prepare(shapes)
-        outputs = await bound.run(typed_arrays(buffers))
+        if self._whole is None:
+            from .interpreter import run_steps
+
+            return await run_steps(self._steps, self._stages, self._method, self._constants, inputs)
+        outputs, plan = await self._whole.run(typed_arrays(buffers), shapes)
         return from_typed_arrays(outputs, plan.outputs)
 
     async def execute_js(
@@ -193,28 +200,31 @@ class Method:
     ) -> tuple[Any, list[list[int]]]:
         """Run on a JavaScript array of typed arrays; gives another, and its shapes.
 
-        dtypes, shapes: one for each array. The data never becomes Python objects. Raises
-        as `execute`.
+        dtypes, shapes: one for each array. Where the method is whole on the GPU the data
+        never becomes Python objects. Raises as `execute`.
         """
         self._check()
         check_inputs(dtypes, shapes, self.metadata.inputs)
-        plan, bound = await self.prepare(tuple(tuple(shape) for shape in shapes))
-        return await bound.run(arrays), [list(port.shape) for port in plan.outputs]
+        if self._whole is None:
+            from .arrays import from_javascript, to_javascript
+
+            results = await self.execute(from_javascript(arrays, dtypes, shapes))
+            return to_javascript(results), [list(result.shape) for result in results]
+        outputs, plan = await self._whole.run(arrays, tuple(tuple(shape) for shape in shapes))
+        return outputs, [list(port.shape) for port in plan.outputs]
 
     async def report(self, rounds: int = 5) -> Report:
-        """What a run consists of and how long each kernel takes; runs the method a few times."""
+        """What a run consists of and how long each kernel takes; runs the kernels a few times."""
         self._check()
-        assert self._last is not None  # made when the method was loaded
-        plan, bound = self._last
-        timer, milliseconds = await bound.profile(rounds)
+        parts = []
+        for stage in self._stages.values():
+            assert stage.last is not None  # made when the method was loaded
+            plan, bound = stage.last
+            timer, milliseconds = await bound.profile(rounds)
+            parts.append(StageReport(stage.joined.graph, plan, timer, milliseconds))
+        cpu = tuple(step.operator for step in self._steps if isinstance(step, CpuStep))
         return make_report(
-            self.metadata.name,
-            self._device.info,
-            self._joined.graph,
-            plan,
-            timer,
-            milliseconds,
-            weight_bytes=self._program.weight_bytes,
+            self.metadata.name, self._device.info, parts, weight_bytes=self._program.weight_bytes, cpu_operators=cpu
         )
 
     def _check(self) -> None:
@@ -223,6 +233,5 @@ class Method:
 
     def close(self) -> None:
         self._closed = True
-        for _, bound in self._bound.values():
-            bound.close()
-        self._bound.clear()
+        for stage in self._stages.values():
+            stage.close()

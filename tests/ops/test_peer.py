@@ -21,12 +21,6 @@ from tests.site import Failure, RuntimePage
 ARCHIVE = "optests.tar.xz"
 CASES = 390
 
-#: Checks that can't run yet, by what they need.
-KNOWN_GAPS = {
-    "CPU operators": {"conv_with_clamp__dil2"},
-}
-GAPS = set().union(*KNOWN_GAPS.values())
-
 
 def archive_folder() -> Path | None:
     """The unpacked archive, or None where it is not."""
@@ -69,16 +63,12 @@ def folder(site: Any) -> Path:
 
 def test_no_case_is_lost(folder: Path) -> None:
     assert len(ALL) == CASES
-    assert {name_of(case) for case in ALL} >= GAPS
 
 
 @pytest.mark.parametrize("case", ALL, ids=name_of)
 def test_peer_case(runtime_page: RuntimePage, folder: Path, case: dict[str, Any]) -> None:
     inputs = [read(folder, entry) for entry in case["inputs"]]
     outputs = runtime_page.run(f"/test-data/optests/{case['pte']}", inputs)
-    if name_of(case) in GAPS:
-        assert isinstance(outputs, Failure), "this runs now: take it out of KNOWN_GAPS"
-        pytest.skip(f"{outputs.name}: {outputs.message}")
     assert not isinstance(outputs, Failure), outputs
     golden = read(folder, case["golden"])
     got = outputs[case["golden"]["output_index"]]

@@ -17,7 +17,7 @@ from py_runtime.memory import Lifetime, plan_memory
 from py_runtime.passes.dead import drop_dead
 from py_runtime.passes.fuse import fuse_elementwise
 from py_runtime.passes.views import Place, place_views
-from py_runtime.plan import Plan, check_operators, make_plan
+from py_runtime.plan import Plan, make_plan
 
 from .test_program import graph_of
 
@@ -185,6 +185,6 @@ def test_missing_operators_are_told_at_once() -> None:
         Node("aten.foo.default", (Ref(2),), (3,)),
     ]
     with pytest.raises(MissingOperatorError) as raised:
-        check_operators(graph({i: tensor(4) for i in range(4)}, nodes, (3,)), "forward")
-    assert "aten.foo.default (2 uses in forward)" in str(raised.value)
-    assert "aten.bar.default (1 use in forward)" in str(raised.value)
+        make_plan(graph({i: tensor(4) for i in range(4)}, nodes, (3,)), Target())
+    assert "aten.foo.default (2 uses in this graph)" in str(raised.value)
+    assert "aten.bar.default (1 use in this graph)" in str(raised.value)
