@@ -5,9 +5,7 @@
 
 import { failure } from "./failure.js";
 
-const HALF = globalThis.Float16Array ?? Uint16Array;
-
-/** The typed array of each dtype; float16 is raw bits where there is no Float16Array. */
+/** The typed array of each dtype. float16 is its bits here: Pyodide knows no Float16Array. */
 export const ARRAYS = {
   bool: Uint8Array,
   uint8: Uint8Array,
@@ -15,7 +13,7 @@ export const ARRAYS = {
   int16: Int16Array,
   int32: Int32Array,
   int64: BigInt64Array,
-  float16: HALF,
+  float16: Uint16Array,
   bfloat16: Uint16Array,
   float32: Float32Array,
   float64: Float64Array,
@@ -76,14 +74,10 @@ const numberToBfloat = (value) => {
   return Number.isNaN(value) ? 0x7fc0 : (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
 };
 
-function halfBits(array) {
-  return new Uint16Array(array.buffer, array.byteOffset, array.length);
-}
-
 /** A caller's typed array as the bytes that go to the GPU. */
 export function toStorage(array, dtype, storage) {
   if (dtype === NATIVE[storage]) {
-    return storage === "f16" ? halfBits(array) : array;
+    return array;
   }
   const result = new STORAGE_ARRAYS[storage](array.length);
   if (dtype === "int64") {
@@ -98,9 +92,8 @@ export function toStorage(array, dtype, storage) {
       result[i] = Number(array[i]);
     }
   } else if (dtype === "float16") {
-    const bits = halfBits(array);
-    for (let i = 0; i < bits.length; i++) {
-      result[i] = halfToNumber(bits[i]);
+    for (let i = 0; i < array.length; i++) {
+      result[i] = halfToNumber(array[i]);
     }
   } else if (dtype === "bfloat16") {
     for (let i = 0; i < array.length; i++) {
@@ -130,7 +123,7 @@ export function fromStorage(bytes, dtype, storage, count) {
     return BigInt64Array.from(source, BigInt);
   }
   if (dtype === "float16") {
-    return new HALF(Uint16Array.from(source, numberToHalf).buffer);
+    return Uint16Array.from(source, numberToHalf);
   }
   if (dtype === "bfloat16") {
     return Uint16Array.from(source, numberToBfloat);

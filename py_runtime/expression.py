@@ -25,8 +25,8 @@ from .functions import (
     EXTREMES,
     FLOAT_UNARY,
     GELU,
-    HELPERS,
     LEAKY_RELU,
+    LIBRARY,
     LOGICAL,
     POWERS,
     SCALED,
@@ -306,7 +306,7 @@ def _finish(emitter: Emitter, nodes: Sequence[Node], out: int, head: str) -> Fus
     result = f"select(0u, 1u, {last})" if have == "bool" else convert(last, have, stored)
     body = "\n".join([*emitter.lines, f"    return {result};"])
     code = f"{head} -> {stored} {{\n{body}\n}}\n"
-    code = "".join(text for name, text in HELPERS.items() if name in code) + code
+    code = "".join(text for name, text in LIBRARY.items() if name in code) + code
     if "_BITS" in code:
         code = NOT_FINITE + code
     return Fused(code, tuple(emitter.bindings), stored)

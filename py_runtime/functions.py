@@ -25,7 +25,7 @@ FLOAT_UNARY = {
     "aten.hardswish.default": "{x} * clamp({x} + 3.0, 0.0, 6.0) / 6.0",
 }
 GELU = {
-    # approximate: WGSL; erf is in HELPERS
+    # approximate: WGSL; erf is in LIBRARY
     "none": "0.5 * {x} * (1.0 + erf({x} * 0.7071067811865476))",
     "tanh": "0.5 * {x} * (1.0 + tanh(clamp(0.7978845608028654 * ({x} + 0.044715 * {x} * {x} * {x}), -15.0, 15.0)))",
 }
@@ -94,7 +94,7 @@ ELEMENTWISE = frozenset(
 )
 
 # Functions that WGSL lacks, added to a kernel that uses them.
-HELPERS = {
+LIBRARY = {
     # WGSL's own is only good to 2^-11. The argument is brought to [-pi/2, pi/2] in three steps
     # (Cody and Waite, Software Manual for the Elementary Functions, 1980), then Taylor's series.
     "sine(": """\

@@ -14,6 +14,8 @@ export class PteronError extends Error {
   }
 }
 
+const HALF = globalThis.Float16Array;
+
 const ARRAYS = {
   bool: Uint8Array,
   uint8: Uint8Array,
@@ -21,7 +23,7 @@ const ARRAYS = {
   int16: Int16Array,
   int32: Int32Array,
   int64: BigInt64Array,
-  float16: globalThis.Float16Array ?? Uint16Array,
+  float16: HALF ?? Uint16Array,
   bfloat16: Uint16Array,
   float32: Float32Array,
   float64: Float64Array,
@@ -57,6 +59,16 @@ export class Tensor {
     this.data = array;
     this.dims = [...dims];
   }
+}
+
+/** A tensor as the worker takes it: float16 as its bits. */
+function toWorker({ dtype, data, dims }) {
+  const isHalf = HALF && data instanceof HALF;
+  return { dtype, dims, data: isHalf ? new Uint16Array(data.buffer, data.byteOffset, data.length) : data };
+}
+
+function fromWorker(dtype, data, dims) {
+  return new Tensor(dtype, HALF && dtype === "float16" ? new HALF(data.buffer) : data, dims);
 }
 
 /** Calls to the worker as promises, with their progress. */
@@ -207,9 +219,9 @@ export class Method {
    * Throws InputCountError, InputShapeError, InputDtypeError, GPUError, ClosedError.
    */
   async execute(tensors) {
-    const args = { method: this.number, tensors: tensors.map(({ dtype, data, dims }) => ({ dtype, data, dims })) };
+    const args = { method: this.number, tensors: tensors.map(toWorker) };
     const { outputs, shapes } = await this.runtime.channel.call("execute", args);
-    return outputs.map((data, i) => new Tensor(this.metadata.outputs[i].dtype, data, shapes[i]));
+    return outputs.map((data, i) => fromWorker(this.metadata.outputs[i].dtype, data, shapes[i]));
   }
 
   /** What a run consists of and how long each kernel takes (py_runtime/report.py). */

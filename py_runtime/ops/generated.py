@@ -15,15 +15,15 @@ from .registry import Call, operator
 
 
 def emit_compute(
-    call: Call, body: str, bindings: tuple[Binding, ...] = (), out: int | None = None, *, helpers: str = ""
+    call: Call, body: str, bindings: tuple[Binding, ...] = (), out: int | None = None, *, functions: str = ""
 ) -> None:
     """One dispatch of `fn compute(i: u32)` over an output; body returns a value of its stored type.
 
-    helpers: WGSL functions that the body calls.
+    functions: WGSL functions that the body calls.
     """
     out = call.node.outputs[0] if out is None else out
     elem, count = call.lowering.elem(out), call.lowering.tensors[out].count
-    code = f"{helpers}fn compute(i: u32) -> {elem} {{\n{body}}}\n"
+    code = f"{functions}fn compute(i: u32) -> {elem} {{\n{body}}}\n"
     if "_BITS" in code:
         code = NOT_FINITE + code
     call.emit(

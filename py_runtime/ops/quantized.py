@@ -281,4 +281,4 @@ def q4gsw_requant(call: Call) -> None:
         f"    let o = i / {packed}u;\n    let k = 2u * (i % {packed}u);\n"
         "    return half(o, k) | (half(o, k + 1u) << 4u);\n"
     )
-    emit_compute(call, body, (binding(call, "x", 0), binding(call, "scales", 1)), helpers=half)
+    emit_compute(call, body, (binding(call, "x", 0), binding(call, "scales", 1)), functions=half)

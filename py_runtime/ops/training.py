@@ -47,7 +47,7 @@ def cross_entropy(call: Call) -> None:
         "        if (label >= 0) {\n            sum += log_sum(row) - logit(row, u32(label));\n        }\n    }\n"
         f"    return {elem(loss)}(sum * {factor});\n"
     )
-    emit_compute(call, total, bindings, loss, helpers=log_sum)
+    emit_compute(call, total, bindings, loss, functions=log_sum)
     each = (
         f"    let row = i / {classes}u;\n    let c = i % {classes}u;\n"
         "    let label = i32(labels[labels_offset + row]);\n"
@@ -55,4 +55,4 @@ def cross_entropy(call: Call) -> None:
         "    let slope = exp(logit(row, c) - log_sum(row)) - hit;\n"
         f"    return {elem(gradient)}(select(0.0, slope * {factor}, label >= 0));\n"
     )
-    emit_compute(call, each, bindings, gradient, helpers=log_sum)
+    emit_compute(call, each, bindings, gradient, functions=log_sum)
