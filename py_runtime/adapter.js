@@ -1,6 +1,6 @@
 // One adapter, one device: asked for once, with all that kernels may use.
 
-import { failure } from "./failure.js";
+import { failure, watchDevice } from "./failure.js";
 
 const WANTED_FEATURES = ["shader-f16", "subgroups", "timestamp-query"];
 
@@ -60,6 +60,7 @@ export async function requestDevice() {
   } catch (error) {
     throw failure("WebGPUUnavailableError", `the graphics adapter gives no device: ${error.message}`);
   }
+  watchDevice(device);
   const { vendor, architecture, description } = adapter.info;
   const limits = {};
   for (const name of [...WANTED_LIMITS, "maxComputeWorkgroupsPerDimension", "minStorageBufferOffsetAlignment"]) {

@@ -6,3 +6,21 @@ export function failure(name, message) {
   error.name = name;
   return error;
 }
+
+const lost = new WeakMap(); // device -> why it went away
+
+/** Remember when a device goes away, so that what fails then can say so. */
+export function watchDevice(device) {
+  device.lost.then(({ reason, message }) => lost.set(device, message || reason));
+}
+
+/** A DeviceLostError if this device has gone away, else null. */
+export function lostDevice(device) {
+  if (!lost.has(device)) {
+    return null;
+  }
+  return failure(
+    "DeviceLostError",
+    `the GPU device went away (${lost.get(device)}). Close this runtime, create another one and load the program again.`,
+  );
+}

@@ -5,7 +5,7 @@
 // once and reads back the outputs.
 
 import { fromStorage, toStorage } from "./convert.js";
-import { failure } from "./failure.js";
+import { failure, lostDevice } from "./failure.js";
 
 const BINDING_TYPES = { r: "read-only-storage", w: "storage" };
 
@@ -27,7 +27,12 @@ async function guarded(device, what, work) {
   } catch (error) {
     thrown ??= error;
   }
-  const [validation, internal, memory] = await Promise.all(scopes);
+  const [validation, internal, memory] = await Promise.all(scopes).catch(() => [null, null, null]); // a lost device
+  await null; // lets `device.lost` be heard first
+  const gone = lostDevice(device);
+  if (gone) {
+    throw gone;
+  }
   if (memory) {
     throw failure("LimitError", `${what}: the device has not enough memory (${memory.message})`);
   }

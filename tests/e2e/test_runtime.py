@@ -79,7 +79,8 @@ def counted(page: Any, site: Any) -> Any:
             " event.stopImmediatePropagation();"
             " self.postMessage({ counted: { ...gpu(), calls: [...(globalThis.pythonCalls ?? [])] } }); } });\n"
         )
-        body = route.fetch().text()
+        destroy = "CALLS.destroy = async () => { (await device()).device.destroy(); };\n"
+        body = route.fetch().text().replace("self.onmessage =", destroy + "self.onmessage =")
         imports, rest = body[: body.index("const RUNTIME_FOLDER")], body[body.index("const RUNTIME_FOLDER") :]
         route.fulfill(body=imports + COUNTERS + tail + rest, content_type="text/javascript")
 
@@ -236,3 +237,22 @@ def test_a_size_seen_before_compiles_nothing(counted: Any, goldens: Path) -> Non
     assert pipelines[3] == pipelines[2]  # 48 is the bound, compiled at load
     assert pipelines[4] == pipelines[3]
     assert result["left"] == 0
+
+
+def test_a_lost_device_is_told(counted: Any, goldens: Path) -> None:
+    """A run on a device that went away, and one under way when it goes, reject by name."""
+    names = counted.evaluate(
+        """async () => {
+          const { method, inputs } = await window.load("convolutions");
+          const name = (promise) => promise.then(() => "none", (error) => error.name);
+          const before = await name(method.execute(inputs));
+          const under = name(method.execute(inputs));
+          const destroyed = window.runtime.channel.call("destroy", {});
+          const during = await under;
+          await destroyed;
+          return [before, during, await name(method.execute(inputs))];
+        }"""
+    )
+    assert names[0] == "none"
+    assert names[1] in ("none", "DeviceLostError")  # it may have been done before
+    assert names[2] == "DeviceLostError"
