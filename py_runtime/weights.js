@@ -10,7 +10,10 @@ import { readHead, readSegments } from "./segments.js";
 
 const HEAD_BYTES = 64;
 const ALIGNMENT = 256; // of a weight in its buffer: the largest offset alignment WebGPU allows
-const BUFFER_BYTES = 64 << 20; // small weights share buffers of about this size
+// Small weights share buffers of about 1 MiB. Others have one each: a weight that is packed into
+// another form at load is then given back, whatever its neighbours are used for.
+const BUFFER_BYTES = 1 << 20;
+const SMALL_BYTES = 32 << 10;
 const IN_FLIGHT_BYTES = 32 << 20; // bytes written to the queue before it is waited for
 
 const roundUp = (value, step) => Math.ceil(value / step) * step;
@@ -178,7 +181,7 @@ class OpenFile {
     return buffer;
   }
 
-  /** Give each weight its place: neighbours share a buffer up to BUFFER_BYTES. */
+  /** Give each weight its place. */
   layOut(weights) {
     let group = [];
     let total = 0;
@@ -194,6 +197,10 @@ class OpenFile {
     };
     for (const { offset, size } of weights) {
       const padded = roundUp(size, ALIGNMENT);
+      if (size > SMALL_BYTES) {
+        this.resident.set(offset, { buffer: this.newBuffer(padded), offset: 0, size });
+        continue;
+      }
       if (total && total + padded > BUFFER_BYTES) {
         flush();
       }
