@@ -24,6 +24,8 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    "--use-fake-device-for-media-stream",  # a camera that shows a test picture
+    "--use-fake-ui-for-media-stream",
 )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.site import watch
+
 
 def found(page: Any) -> dict[str, float]:
     """What the list says: the best score of each label."""
@@ -19,12 +21,28 @@ def found(page: Any) -> dict[str, float]:
     return scores
 
 
-@pytest.fixture
-def opened(page: Any, site: Any) -> Any:
-    """The page, with its first sample looked at."""
+@pytest.fixture(scope="module")
+def visited(browser: Any, site: Any) -> Any:
+    """The page, opened once; loading it and the first look take most of a test's time."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    problems = watch(page)
     page.goto(site.url)
     page.wait_for_selector("#detections li[data-label]")
-    return page
+    yield page
+    context.close()
+    assert not problems(), problems()
+
+
+@pytest.fixture
+def opened(visited: Any) -> Any:
+    """The page with the astronaut looked at and nothing going on."""
+    if "person" not in found(visited):
+        visited.get_by_test_id("sample-astronaut").click()
+        visited.wait_for_selector('#detections li[data-label="person"]')
+    visited.evaluate("document.activeElement.blur()")
+    return visited
 
 
 def test_finds_things_and_says_how_long_it_took(opened: Any) -> None:
@@ -67,6 +85,39 @@ def test_keyboard(opened: Any) -> None:
     opened.keyboard.press("Enter")
     opened.wait_for_selector('#detections li[data-label="cup"]')
     assert opened.get_by_test_id("sample-coffee").get_attribute("aria-pressed") == "true"
+
+
+GIVE = """
+async (kind) => {
+  const blob = await (await fetch("samples/coffee.png")).blob();
+  const data = new DataTransfer();
+  data.items.add(new File([blob], "coffee.png", { type: "image/png" }));
+  const event = kind === "drop"
+    ? new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true })
+    : new ClipboardEvent("paste", { clipboardData: data, bubbles: true });
+  (kind === "drop" ? document.getElementById("drop") : document).dispatchEvent(event);
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["drop", "paste"])
+def test_pictures_are_dropped_and_pasted(opened: Any, kind: str) -> None:
+    opened.evaluate(GIVE, kind)
+    opened.wait_for_selector('#detections li[data-label="cup"]')
+    assert "person" not in found(opened)
+
+
+def test_camera(opened: Any) -> None:
+    """Frames of Chromium's fake camera reach the canvas, until the button is pressed again."""
+    size = "() => [document.getElementById('picture').width, document.getElementById('picture').height]"
+    assert opened.evaluate(size) == [512, 512]
+    opened.get_by_test_id("camera").click()
+    opened.wait_for_function("() => document.getElementById('picture').width === 640")
+    assert opened.evaluate(size) == [640, 480]
+    assert opened.get_by_test_id("camera").inner_text() == "Stop the camera"
+    opened.get_by_test_id("camera").click()
+    opened.wait_for_function("() => document.getElementById('status').textContent === 'Camera off.'")
+    assert opened.get_by_test_id("error").is_hidden()
 
 
 def test_own_program(opened: Any, goldens: Path) -> None:
