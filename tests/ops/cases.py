@@ -29,6 +29,7 @@ class Case:
     atol: float = ATOL
     torch_kwargs: tuple[tuple[str, Any], ...] = ()
     torch_args: int | None = None  # how many arguments PyTorch takes by position, when not all
+    single: bool = False  # golden in f32, for operators that take nothing else
 
     def __str__(self) -> str:
         return f"{self.op.removeprefix('aten.').removeprefix('et_vk.')} {self.name}"
@@ -74,13 +75,13 @@ def special(*shape: int) -> np.ndarray:
     return values.reshape(shape)
 
 
-def to_torch(arg: Any) -> Any:
-    """An argument for the golden: floats in fp64, integers as they are."""
+def to_torch(arg: Any, single: bool = False) -> Any:
+    """An argument for the golden: floats in fp64 unless single, integers as they are."""
     if isinstance(arg, np.ndarray):
         tensor = torch.from_numpy(arg.copy())
-        return tensor.double() if tensor.is_floating_point() else tensor
+        return tensor.double() if tensor.is_floating_point() and not single else tensor
     if isinstance(arg, list | tuple):
-        return [to_torch(item) for item in arg]
+        return [to_torch(item, single) for item in arg]
     return arg
 
 
@@ -93,8 +94,9 @@ def find_operator(name: str) -> Any:
 def golden(case: Case) -> list[np.ndarray]:
     """PyTorch's outputs."""
     import executorch.backends.vulkan.custom_ops_lib  # noqa: F401 - registers et_vk
+    import torch.ao.quantization.fx._decomposed  # noqa: F401 - registers quantized_decomposed
 
-    args = [to_torch(arg) for arg in case.args[: case.torch_args]]
+    args = [to_torch(arg, case.single) for arg in case.args[: case.torch_args]]
     result = find_operator(case.op)(*args, **dict(case.torch_kwargs))
     results = result if isinstance(result, list | tuple) else [result]
     return [r.numpy() for r in results]

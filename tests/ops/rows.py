@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .cases import Case, booleans, case, integers, positive, randn, special
+from .quantized_rows import ROWS as QUANTIZED
 
 FLOAT_UNARY = ("sigmoid", "tanh", "exp", "sin", "cos", "hardswish", "relu", "neg", "abs", "round", "gelu", "hardshrink")
 SCALAR_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -323,8 +324,8 @@ def windows() -> list[Case]:
     ]
 
 
-ROWS: list[Case] = [
-    row
-    for family in (float_unary, comparisons, selection, products, rows_and_reductions, moves, made, arithmetic, windows)
-    for row in family()
-]
+FAMILIES = (
+    float_unary, comparisons, selection, products, rows_and_reductions, moves, made, arithmetic, windows
+)  # fmt: skip
+
+ROWS: list[Case] = [*(row for family in FAMILIES for row in family()), *QUANTIZED]
