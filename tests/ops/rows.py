@@ -280,6 +280,27 @@ def arithmetic() -> list[Case]:
     ]
 
 
+def empty() -> list[Case]:
+    """Tensors without elements, and without dimensions."""
+    none = np.zeros((0, 3), np.float32)
+    return [
+        case("aten.add.Tensor", none, none),
+        case("aten.relu.default", none),
+        case("aten.cat.default", [none, randn(2, 3)], 0),
+        case("aten.permute_copy.default", none, [1, 0]),
+        case("aten.mm.default", none, randn(3, 4)),
+        case("aten.mm.default", np.zeros((2, 0), np.float32), np.zeros((0, 4), np.float32), name="no depth"),
+        case("aten.sum.dim_IntList", none, [0], False),
+        case("aten.slice_copy.Tensor", randn(4, 3), 0, 2, 2, 1),
+        case("aten.linear.default", none, randn(5, 3), randn(5)),
+        case("aten._softmax.default", none, 1, False),
+        case("aten.relu.default", randn()),
+        case("aten.mul.Tensor", randn(), randn(2, 3)),
+        case("aten.view_copy.default", randn(1, 1), []),
+        case("aten.sum.dim_IntList", randn(), [], False),
+    ]
+
+
 def windows() -> list[Case]:
     pool, near, linear = (
         "aten.max_pool2d_with_indices.default",
@@ -325,7 +346,7 @@ def windows() -> list[Case]:
 
 
 FAMILIES = (
-    float_unary, comparisons, selection, products, rows_and_reductions, moves, made, arithmetic, windows
+    float_unary, empty, comparisons, selection, products, rows_and_reductions, moves, made, arithmetic, windows
 )  # fmt: skip
 
 ROWS: list[Case] = [*(row for family in FAMILIES for row in family()), *QUANTIZED]
