@@ -30,6 +30,7 @@ from .models import RECIPES
 from .small_programs import SMALL
 
 SAMPLE = ROOT / "web" / "samples" / "astronaut.png"
+EXTERNAL_BYTES = 4000  # more than the largest weight of the small network, less than all
 UPSCALER_TILE = 40  # pixels; the upscaler's own 128 take minutes on a software adapter
 
 
@@ -83,10 +84,20 @@ def small(name: str) -> Callable[[Path], Lowered]:
     return make
 
 
+def external(folder: Path) -> Lowered:
+    """The convolutions with their weights in `.ptd` files."""
+    program = SMALL["convolutions"]()
+    write_golden(folder / "external.npz", program.module, program.inputs)
+    lowered = lower(program.module, program.inputs, shard_bytes=EXTERNAL_BYTES)
+    shards = {f"external-{i}.ptd": data for i, data in enumerate(lowered.data.values())}
+    return replace(lowered, data=shards)
+
+
 PROGRAMS: dict[str, Callable[[Path], Lowered]] = {
     "nanodet": detector("nanodet", fp16=True),
     "yolox_nano": detector("yolox_nano", fp16=False),
     "srvgg": upscaler,
+    "external": external,
     **{name: small(name) for name in SMALL},
 }
 

@@ -18,7 +18,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
@@ -64,12 +64,14 @@ def lower(
     dynamic_shapes: Any = None,
     force_fp16: bool = False,
     plain: bool = False,
+    shard_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Lowered:
     """Export and lower a module.
 
     force_fp16: constants and activations in f16; inputs and outputs stay f32. plain:
-    export with executorch's defaults and nothing of the recipe, as others do. progress
+    export with executorch's defaults and nothing of the recipe, as others do. shard_bytes:
+    keep weights out of the program, in `.ptd` files of at most so many bytes. progress
     gets the name of each stage and its seconds when it is done.
     """
     from executorch.backends.webgpu.partitioner import WebGPUPartitioner
@@ -81,6 +83,8 @@ def lower(
     options: dict[str, Any] = {} if plain else dict(PARTITIONER_OPTIONS)
     if force_fp16:
         options["force_fp16"] = True
+    if shard_bytes is not None:
+        options["external_constants_max_data_bytes"] = shard_bytes
     stage = _Stages(progress)
     module = module if plain else prepare(module)
     with torch.no_grad(), contextlib.nullcontext() if plain else gpu_attention():
@@ -98,7 +102,8 @@ def lower(
     program = edge.to_executorch()
     pte = bytes(program.buffer)
     stage.done("write")
-    return describe(pte)
+    data = {f"{name}.ptd": bytes(shard) for name, shard in (program._tensor_data or {}).items()}
+    return replace(describe(pte), data=data)
 
 
 class _Stages:

@@ -87,3 +87,20 @@ def test_dynamic_shapes(runtime_page: RuntimePage, goldens: Path, name: str) -> 
         assert not isinstance(outputs, Failure), outputs
         assert outputs[0].shape == expected[0].shape
         np.testing.assert_allclose(outputs[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_weights_in_files_of_their_own(runtime_page: RuntimePage, goldens: Path) -> None:
+    """A program and its `.ptd` files; without them the error says what is missing."""
+    shards = sorted(path.name for path in goldens.glob("external-*.ptd"))
+    assert len(shards) > 1
+    inputs, expected = (arrays(goldens / "external.npz", kind) for kind in ("in", "out"))
+    url = "/test-data/goldens/external.pte"
+    outputs = runtime_page.run(url, inputs, data=[f"/test-data/goldens/{name}" for name in shards])
+    assert not isinstance(outputs, Failure), outputs
+    for got, want in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    alone = runtime_page.run(url, inputs)
+    assert isinstance(alone, Failure) and alone.name == "ProgramError" and ".ptd" in alone.message
+    cut = runtime_page.site.put("cut.ptd", (goldens / shards[0]).read_bytes()[:100])
+    broken = runtime_page.run(url, inputs, data=[cut])
+    assert isinstance(broken, Failure) and broken.name in ("TruncatedProgramError", "ProgramError"), broken

@@ -23,7 +23,7 @@ import io, json
 import numpy as np
 from pyodide.http import pyfetch
 from py_runtime.errors import ClosedError, InputShapeError
-from py_runtime.runtime import Runtime
+from py_runtime import Runtime
 
 async def fetch(path):
     return await (await pyfetch(path)).bytes()
