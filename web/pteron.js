@@ -76,6 +76,7 @@ class Channel {
   constructor(worker) {
     this.worker = worker;
     this.waiting = new Map();
+    this.listeners = new Map(); // of calls whose work goes on after they have answered
     this.next = 1;
     this.failure = null;
     worker.onmessage = ({ data }) => this.receive(data);
@@ -87,11 +88,11 @@ class Channel {
 
   receive({ id, result, error, progress }) {
     const call = this.waiting.get(id);
-    if (!call) {
+    if (progress) {
+      (call?.onProgress ?? this.listeners.get(id))?.(progress);
       return;
     }
-    if (progress) {
-      call.onProgress?.(progress);
+    if (!call) {
       return;
     }
     this.waiting.delete(id);
@@ -110,13 +111,17 @@ class Channel {
     this.waiting.clear();
   }
 
-  call(call, args, { onProgress, transfer = [] } = {}) {
+  /** lasting: go on listening to progress after the answer. */
+  call(call, args, { onProgress, transfer = [], lasting = false } = {}) {
     if (this.failure) {
       return Promise.reject(this.failure);
     }
     return new Promise((resolve, reject) => {
       const id = this.next++;
       this.waiting.set(id, { resolve, reject, onProgress });
+      if (lasting && onProgress) {
+        this.listeners.set(id, onProgress);
+      }
       this.worker.postMessage({ id, call, args }, transfer);
     });
   }
@@ -138,7 +143,7 @@ export class Runtime {
     const home = new URL(base, location.href);
     const channel = new Channel(new Worker(new URL("worker.js", home), { type: "module", name: "pteron" }));
     try {
-      const info = await channel.call("create", { base: home.href }, { onProgress });
+      const info = await channel.call("create", { base: home.href }, { onProgress, lasting: true });
       return new Runtime(channel, info, onProgress);
     } catch (error) {
       channel.close();

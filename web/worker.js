@@ -108,7 +108,7 @@ const CALLS = {
   },
 
   async loadMethod({ program, name }, onProgress) {
-    const { bridge, pyodide } = await ready();
+    const { bridge } = await ready();
     const start = performance.now();
     const report = (stage, done, total) => onProgress(stage, done, total, STAGES[stage]);
     const result = JSON.parse(await bridge.load_method(program, name, report));
@@ -136,7 +136,8 @@ const CALLS = {
   async runTask({ task, method, manifest, pixels, width, height, options }) {
     const [{ bridge }, module] = [await ready(), await taskModule()];
     const given = [JSON.stringify(manifest), new Uint8Array(pixels), width, height, JSON.stringify(options)];
-    const answer = await module.run(task, bridge.objects.get(method), ...given);
+    const target = bridge.objects.get(method);
+    const answer = await module.run(task, target, ...given).finally(() => target.destroy());
     const [text, bytes] = answer.toJs();
     answer.destroy();
     return bytes ? { ...JSON.parse(text), pixels: new Uint8ClampedArray(bytes) } : JSON.parse(text);
@@ -148,7 +149,6 @@ const CALLS = {
 
   async closeAll() {
     (await ready()).bridge.close_all();
-    deviceRequest = null;
   },
 };
 

@@ -256,3 +256,28 @@ def test_a_lost_device_is_told(counted: Any, goldens: Path) -> None:
     assert names[0] == "none"
     assert names[1] in ("none", "DeviceLostError")  # it may have been done before
     assert names[2] == "DeviceLostError"
+
+
+def test_progress(page: Any, site: Any, goldens: Path) -> None:
+    """Every stage is told, in order, and each ends at its total."""
+    site.put("blank.html", b'<!doctype html><title>test</title><link rel="icon" href="data:,">')
+    page.goto(site.url + "test-data/blank.html")
+    steps = page.evaluate(
+        """async () => {
+          const { Runtime } = await import("/pteron.js");
+          const steps = [];
+          const onProgress = (step) => steps.push(step);
+          const runtime = await Runtime.create({ onProgress });
+          const program = await runtime.loadProgram("/test-data/goldens/nanodet.pte");
+          await program.loadMethod("forward");
+          await runtime.close();
+          return steps;
+        }"""
+    )
+    size = (goldens / "nanodet.pte").stat().st_size
+    for stage, total in (("boot", 3), ("download", size), ("compile", None)):
+        told = [step for step in steps if step["stage"] == stage]
+        assert told and all(step["message"] for step in told)
+        done = [step["loaded"] for step in told]
+        assert done == sorted(done)
+        assert done[-1] == told[-1]["total"] == (total or done[-1]) > 1
