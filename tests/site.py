@@ -13,6 +13,9 @@ import numpy as np
 
 from serve import HEADERS, Site, make_app
 
+#: A page of the site with nothing on it, to run scripts in.
+BLANK = b'<!doctype html><title>test</title><link rel="icon" href="data:,">'
+
 
 class RunningSite:
     """The real application in a thread, with a test's files under /test-data/."""
@@ -21,7 +24,7 @@ class RunningSite:
         import uvicorn
         from starlette.routing import Route
 
-        self.given: dict[str, bytes] = {}
+        self.given: dict[str, bytes] = {"blank.html": BLANK}
         self.folders: dict[str, Path] = {}
         self.received: dict[str, bytes] = {}
         routes = [
@@ -70,6 +73,16 @@ class RunningSite:
 
         self.received[request.path_params["path"]] = await request.body()
         return Response(status_code=204)
+
+
+def hide_gpu(context: Any) -> None:
+    """Make the worker of this context's pages find no `navigator.gpu`."""
+
+    def without_gpu(route: Any) -> None:
+        body = 'Object.defineProperty(navigator, "gpu", { value: undefined });\n'
+        route.fulfill(body=body + route.fetch().text(), content_type="text/javascript")
+
+    context.route("**/py_runtime/adapter.js", without_gpu)
 
 
 def watch(page: Any) -> Callable[[], list[str]]:
@@ -132,7 +145,6 @@ class RuntimePage:
 
     def __init__(self, page: Any, site: RunningSite) -> None:
         self.page, self.site = page, site
-        site.put("blank.html", b'<!doctype html><title>test</title><link rel="icon" href="data:,">')
         page.goto(site.url + "test-data/blank.html")
         page.evaluate(
             """async () => {

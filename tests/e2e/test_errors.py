@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.site import Failure, RuntimePage
+from tests.site import Failure, RuntimePage, hide_gpu
 
 RELU = "/test-data/goldens/relu.pte"
 
@@ -138,12 +138,7 @@ def test_int64_out_of_range(runtime_page: RuntimePage, goldens: Path) -> None:
 def test_no_webgpu(page: Any, site: Any) -> None:
     """A worker without navigator.gpu: the page gets the error, with what to do."""
 
-    def without_gpu(route: Any) -> None:
-        body = 'Object.defineProperty(navigator, "gpu", { value: undefined });\n'
-        route.fulfill(body=body + route.fetch().text(), content_type="text/javascript")
-
-    page.context.route("**/py_runtime/adapter.js", without_gpu)
-    site.put("blank.html", b'<!doctype html><title>test</title><link rel="icon" href="data:,">')
+    hide_gpu(page.context)
     page.goto(site.url + "test-data/blank.html")
     error = page.evaluate(
         """async () => {

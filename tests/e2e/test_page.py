@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.site import watch
+from tests.site import hide_gpu, watch
 
 
 def found(page: Any) -> dict[str, float]:
@@ -142,11 +142,7 @@ def test_wrong_files_are_told_in_words(opened: Any, tmp_path: Path) -> None:
 
 
 def test_no_webgpu_is_told_in_words(page: Any, site: Any) -> None:
-    def without_gpu(route: Any) -> None:
-        body = 'Object.defineProperty(navigator, "gpu", { value: undefined });\n'
-        route.fulfill(body=body + route.fetch().text(), content_type="text/javascript")
-
-    page.context.route("**/py_runtime/adapter.js", without_gpu)
+    hide_gpu(page.context)
     page.goto(site.url)
     page.wait_for_selector("#error:not([hidden])")
     text = page.get_by_test_id("error").inner_text()

@@ -74,7 +74,6 @@ def python(page: Any, site: Any) -> Any:
         route.fulfill(body=body, content_type="text/javascript")
 
     page.context.route("**/worker.js", worker)
-    site.put("blank.html", b'<!doctype html><title>test</title><link rel="icon" href="data:,">')
     page.goto(site.url + "test-data/blank.html")
     page.evaluate(
         """async () => {

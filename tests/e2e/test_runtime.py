@@ -86,7 +86,6 @@ def counted(page: Any, site: Any) -> Any:
 
     page.context.route("**/py_runtime/replay.js", replay)
     page.context.route("**/worker.js", worker)
-    site.put("blank.html", b'<!doctype html><title>test</title><link rel="icon" href="data:,">')
     page.goto(site.url + "test-data/blank.html")
     page.evaluate(
         """async () => {
@@ -260,7 +259,6 @@ def test_a_lost_device_is_told(counted: Any, goldens: Path) -> None:
 
 def test_progress(page: Any, site: Any, goldens: Path) -> None:
     """Every stage is told, in order, and each ends at its total."""
-    site.put("blank.html", b'<!doctype html><title>test</title><link rel="icon" href="data:,">')
     page.goto(site.url + "test-data/blank.html")
     steps = page.evaluate(
         """async () => {
