@@ -8,6 +8,7 @@ A program is made again only when something it comes from has changed.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.metadata
 import json
@@ -109,6 +110,7 @@ def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
 def write_golden(path: Path, module: nn.Module, *runs: tuple[torch.Tensor, ...]) -> None:
     """Inputs and PyTorch's outputs of each run, in the module's own precision; "1_in0" is of the second run."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
+    module = copy.deepcopy(module)  # runs may leave something in its buffers
     for run, inputs in enumerate(runs):
         with torch.no_grad():
             outputs = module(*inputs)

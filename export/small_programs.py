@@ -101,6 +101,31 @@ class Cache(nn.Module):
         return torch.index_copy(cache, 1, position, new).relu() * 2
 
 
+class Decoder(nn.Module):
+    """One layer of a decoder: keys and values of all steps so far are kept in buffers of its own."""
+
+    def __init__(self, width: int = 16, heads: int = 4, groups: int = 2, capacity: int = 12) -> None:
+        super().__init__()
+        import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401 - registers llama
+
+        torch.manual_seed(7)
+        self.depth = width // heads
+        self.query, self.out = nn.Linear(width, width), nn.Linear(width, width)
+        self.key, self.value = nn.Linear(width, groups * self.depth), nn.Linear(width, groups * self.depth)
+        for name in ("keys", "values"):
+            self.register_buffer(name, torch.zeros(1, capacity, groups, self.depth))
+
+    def forward(self, x: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        start = position[0].item()
+        torch._check(start >= 0)
+        torch._check(start + x.shape[1] <= self.keys.shape[1])
+        q, k, v = (layer(x).view(1, x.shape[1], -1, self.depth) for layer in (self.query, self.key, self.value))
+        torch.ops.llama.update_cache(k, self.keys, start)
+        torch.ops.llama.update_cache(v, self.values, start)
+        mixed = torch.ops.llama.custom_sdpa(q, self.keys, self.values, start, None, 0.0, True)
+        return x + self.out(mixed.reshape(x.shape))
+
+
 class Upscale(nn.Module):
     """Convolution, nearest upsampling, convolution."""
 
@@ -117,6 +142,14 @@ def dynamic_attention() -> SmallProgram:
     length = torch.export.Dim("length", min=2, max=48)
     others = tuple((randn(1, n, 32, seed=n),) for n in (2, 48, 3, 17, 31))
     return SmallProgram(Attention().eval(), (randn(1, 16, 32),), ({1: length},), others)
+
+
+def decoder(*lengths: int, dynamic: bool) -> SmallProgram:
+    """Steps of these many tokens, each after the ones before."""
+    starts = [sum(lengths[:i]) for i in range(len(lengths))]
+    first, *others = [(randn(1, n, 16, seed=at), torch.tensor([at])) for n, at in zip(lengths, starts, strict=True)]
+    shapes = ({1: torch.export.Dim("length", min=1, max=6)}, None) if dynamic else None
+    return SmallProgram(Decoder().eval(), first, shapes, tuple(others))
 
 
 def dynamic_upscale() -> SmallProgram:
@@ -143,5 +176,7 @@ SMALL: dict[str, Callable[[], SmallProgram]] = {
     "dynamic_upscale": dynamic_upscale,
     "plain_attention": lambda: SmallProgram(Attention().eval(), (randn(1, 6, 32),), plain=True),
     "plain_cache": lambda: SmallProgram(Cache().eval(), (randn(1, 4, 8), torch.tensor([2])), plain=True),
+    "decoder": lambda: decoder(1, 1, 1, 1, dynamic=False),
+    "dynamic_decoder": lambda: decoder(3, 1, 1, 5, 2, dynamic=True),
     "convolutions": lambda: SmallProgram(ConvNet().eval(), (randn(1, 4, 14, 18),)),
 }

@@ -52,6 +52,10 @@ class Bridge:
         outputs, shapes = await method.execute_js([dtype for dtype, _ in given], [dims for _, dims in given], arrays)
         return outputs, json.dumps(shapes)
 
+    async def reset(self, number: int) -> None:
+        method: Method = self.objects[number]
+        await method.reset()
+
     async def report(self, number: int, rounds: int) -> str:
         method: Method = self.objects[number]
         return json.dumps((await method.report(rounds)).to_dict())

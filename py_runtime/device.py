@@ -113,6 +113,22 @@ class Files:
         self.js.close()
 
 
+class StateBuffers:
+    """GPU buffers that keep their values between runs, shared by all plans of one graph."""
+
+    def __init__(self) -> None:
+        self.js = to_js([])
+
+    @property
+    def bytes(self) -> int:
+        return sum(int(buffer.size) for buffer in self.js)
+
+    def close(self) -> None:
+        for buffer in self.js:
+            buffer.destroy()
+        self.js = to_js([])
+
+
 class BoundPlan:
     """A plan compiled on a device. Make one with `await BoundPlan.bind(...)`."""
 
@@ -120,15 +136,22 @@ class BoundPlan:
         self.js = bound
 
     @classmethod
-    async def bind(cls, device: Device, plan: Plan, files: Files, progress: Progress | None) -> BoundPlan:
+    async def bind(
+        cls, device: Device, plan: Plan, files: Files, states: StateBuffers, progress: Progress | None
+    ) -> BoundPlan:
         text = json.dumps(plan.to_dict())
         with translated(), _callback(progress) as report:
-            return cls(await pteron_js.bind(device.js, device.queue, text, files.js, report))
+            return cls(await pteron_js.bind(device.js, device.queue, text, files.js, states.js, report))
 
     async def run(self, inputs: Any) -> Any:
         """One run: typed arrays in, typed arrays out, one call into JavaScript."""
         with translated():
             return await self.js.run(inputs)
+
+    async def reset(self) -> None:
+        """Set the states to what they start as."""
+        with translated():
+            await self.js.reset()
 
     async def profile(self, rounds: int) -> tuple[str, list[float]]:
         """The timer's name and the milliseconds of each step, over the inputs of the last run."""

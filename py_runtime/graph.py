@@ -16,6 +16,7 @@ one is the output, which a `Node` holds apart.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,7 +76,20 @@ class Symbol:
     value: int
 
 
-Arg = Ref | Symbol | int | float | bool | str | None | tuple["Arg", ...]
+@dataclass(frozen=True)
+class Element:
+    """An integer that a run computes: one element of an integer tensor, times scale, plus offset.
+
+    Operators that take it read it on the GPU (`Call.scalar`).
+    """
+
+    tensor: int
+    index: int
+    scale: int = 1
+    offset: int = 0
+
+
+Arg = Ref | Symbol | Element | int | float | bool | str | None | tuple["Arg", ...]
 
 
 @dataclass(frozen=True)
@@ -112,20 +126,46 @@ def _refs(args: tuple[Arg, ...]) -> list[int]:
     for arg in args:
         if isinstance(arg, Ref):
             found.append(arg.id)
+        elif isinstance(arg, Element):
+            found.append(arg.tensor)
         elif isinstance(arg, tuple):
             found.extend(_refs(arg))
     return found
 
 
+def rename_tensors(node: Node, names: Mapping[int, int]) -> Node:
+    """The node on other tensors and symbols; those that names does not list keep their ids."""
+
+    def rename(arg: Arg) -> Arg:
+        if isinstance(arg, Ref):
+            return Ref(names.get(arg.id, arg.id))
+        if isinstance(arg, Symbol):
+            return Symbol(names.get(arg.id, arg.id), arg.value)
+        if isinstance(arg, Element):
+            return replace(arg, tensor=names.get(arg.tensor, arg.tensor))
+        if isinstance(arg, tuple):
+            return tuple(rename(item) for item in arg)
+        return arg
+
+    return replace(node, args=tuple(rename(a) for a in node.args), outputs=tuple(names.get(o, o) for o in node.outputs))
+
+
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in order of execution over tensors by id."""
+    """Nodes in order of execution over tensors by id.
+
+    older, states: what passes/mutations.py found: tensors that lie in the memory of another,
+    which they are a newer version of; and tensors that keep their value from run to run,
+    each with the constant that it starts as.
+    """
 
     tensors: dict[int, Tensor]
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     symbols: dict[int, int] = field(default_factory=dict)
+    older: dict[int, int] = field(default_factory=dict)
+    states: dict[int, int] = field(default_factory=dict)
 
     def with_nodes(self, nodes: tuple[Node, ...] | list[Node]) -> Graph:
         return replace(self, nodes=tuple(nodes))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from .container import Region
 from .errors import ProgramError, UnsupportedError
-from .graph import BACKEND, Arg, Constant, Graph, Node, Ref, Symbol, Tensor, parse_delegate
+from .graph import BACKEND, Constant, Graph, Node, Tensor, parse_delegate, rename_tensors
 from .plan import PortType, missing_operators, raise_missing
 from .program import (
     DelegateCall,
@@ -236,7 +236,7 @@ class _Merge:
         for symbol, value in graph.symbols.items():
             renamed[symbol] = self._new_id()
             self.symbols[renamed[symbol]] = value
-        self.nodes.extend(_rename(node, renamed) for node in graph.nodes)
+        self.nodes.extend(rename_tensors(node, renamed) for node in graph.nodes)
         for inner, value in zip(graph.outputs, args[len(graph.inputs) :], strict=True):
             self.known[value] = renamed[inner]
             self.made.append(value)
@@ -279,16 +279,3 @@ class _Merge:
                 raise UnsupportedError(f"{self.method.name} passes {kind!r}; tensors can be passed")
             ports.append(PortType(kind.dtype, kind.shape, kind.dynamic))
         return tuple(ports)
-
-
-def _rename(node: Node, names: dict[int, int]) -> Node:
-    def rename(arg: Arg) -> Arg:
-        if isinstance(arg, Ref):
-            return Ref(names[arg.id])
-        if isinstance(arg, Symbol):
-            return Symbol(names[arg.id], arg.value)
-        if isinstance(arg, tuple):
-            return tuple(rename(item) for item in arg)
-        return arg
-
-    return Node(node.op, tuple(rename(a) for a in node.args), tuple(names[o] for o in node.outputs))

@@ -1,7 +1,8 @@
 """A placed graph to a `Plan`: the flat list of dispatches, plain data without a device.
 
 What depends on constants alone is split off and runs once, at load (`prepare`): packed
-and widened weights, folded subgraphs. All else runs in `run`, in order.
+and widened weights, folded subgraphs. All else runs in `run`, in order. What a run leaves for
+the next one, a key-value cache say, is a state; `reset` sets the states to what they start as.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+from .constants import needs_widening, raw_storage, start_state, widen
 from .container import broken_file
 from .dtypes import STORAGE_SIZE, DType
 from .errors import LimitError, MissingOperatorError
 from .graph import Constant, Graph, Tensor
-from .kernels import Binding, Dispatch, Target, assemble, linear_grid, read, write
+from .kernels import Binding, Dispatch, Target, assemble
 from .memory import Arena, Lifetime, plan_memory
 from .ops import OPERATORS
-from .ops.registry import Call, Lowering, storage_type
+from .ops.registry import Call, Lowering
 from .passes.dead import drop_dead
 from .passes.fuse import fuse_elementwise
+from .passes.mutations import roots_written, version_mutations
 from .passes.views import Place, Placed, place_views
 
 
@@ -72,15 +75,18 @@ class Plan:
     """All that a run needs, as plain data; `to_dict` is what JavaScript gets.
 
     buffers: bytes of each buffer to make; those before `prepared` are arena banks, the
-    rest hold what `prepare` writes. constants: bytes of the file bound as they are.
+    last `states` are states, the rest hold what `prepare` writes. constants: bytes of the
+    file bound as they are.
     """
 
     buffers: tuple[int, ...]
     prepared: int
+    states: int
     constants: tuple[Constant, ...]
     shaders: tuple[str, ...]
     pipelines: tuple[Pipeline, ...]
     prepare: tuple[Step, ...]
+    reset: tuple[Step, ...]
     run: tuple[Step, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -138,7 +144,7 @@ def make_plan(graph: Graph, target: Target, inputs: Sequence[PortType] = (), out
 
 
 def _make_plan(graph: Graph, target: Target, inputs: Sequence[PortType], outputs: Sequence[PortType]) -> Plan:
-    graph = fuse_elementwise(drop_dead(graph))
+    graph = fuse_elementwise(drop_dead(version_mutations(graph)))
     placed = place_views(graph)
     lowering = Lowering(placed, target, storages=_port_storages(placed, inputs, outputs))
     for node in placed.graph.nodes:
@@ -183,29 +189,33 @@ class _Builder:
         self.widened: dict[int, int] = {}
         dispatches = [d for d in self._with_widening() if 0 not in d.grid]
         fixed = {t for t, tensor in self.tensors.items() if tensor.constant is not None}
+        changing = {*roots_written(graph), *graph.states, *(self.root(t) for t in graph.inputs)}
+        reset = [start_state(state, constant, self.lowering) for state, constant in graph.states.items()]
         prepare: list[Dispatch] = []
         run: list[Dispatch] = []
-        live_inputs = {self.root(t) for t in graph.inputs}
         for dispatch in dispatches:
             roots = {self.root(t) for t in dispatch.reads}
             written = {self.root(t) for t in dispatch.writes}
             shared = any(self.root(w) != w for w in dispatch.writes)
-            if roots <= fixed and not written & live_inputs and not shared:
+            if roots <= fixed and not written & changing and not shared:
                 prepare.append(dispatch)
                 fixed |= written
             else:
                 run.append(dispatch)
-        arena = self._arena(run, fixed)
-        self.places, buffers = self._places(arena, prepare, fixed)
+        arena = self._arena(run, fixed | graph.states.keys())
+        self.places, buffers = self._places(arena, [*prepare, *reset], fixed)
         run_steps = tuple(self.step(d) for d in run)
         prepare_steps = tuple(self.step(d) for d in prepare)
+        reset_steps = tuple(self.step(d) for d in reset)
         return Plan(
             buffers=tuple(buffers),
             prepared=len(arena.banks),
+            states=len(reset),
             constants=tuple(self.constants),
             shaders=tuple(self.shaders),
             pipelines=tuple(pipeline for _, pipeline in self.pipelines.values()),
             prepare=prepare_steps,
+            reset=reset_steps,
             run=run_steps,
             inputs=self._ports(graph.inputs, inputs),
             outputs=self._ports(graph.outputs, outputs),
@@ -338,43 +348,3 @@ class _Builder:
                 )
             )
         return tuple(ports)
-
-
-def raw_storage(dtype: DType) -> str:
-    """How a constant's elements lie in the file, for an output that is a constant itself."""
-    return dtype.name
-
-
-def needs_widening(tensor: Tensor, target: Target) -> bool:
-    """Whether a constant's bytes in the file differ from what kernels read on this device."""
-    if tensor.constant is None:
-        return False
-    return tensor.dtype.size != STORAGE_SIZE[storage_type(tensor.dtype, target)]
-
-
-WIDEN = {
-    # dtype: (shader, type of the words read, elements a thread)
-    "float16": ("widen_f16.wgsl", "u32", 2),
-    "bool": ("widen_bytes.wgsl", "u32", 1),
-    "uint8": ("widen_bytes.wgsl", "u32", 1),
-    "int8": ("widen_bytes.wgsl", "u32", 1),
-    "int64": ("narrow_i64.wgsl", "i32", 1),
-}
-
-
-def widen(source: int, target: int, lowering: Lowering) -> Dispatch:
-    """The dispatch that rewrites a constant into 32-bit elements."""
-    tensor = lowering.tensors[source]
-    if tensor.dtype.name not in WIDEN:
-        raise LimitError(f"constants of {tensor.dtype.name} can't be read on a GPU; export the model in float32")
-    shader, word, per_thread = WIDEN[tensor.dtype.name]
-    code = f"alias source_elem = {tensor.dtype.storage};\n" if shader == "widen_bytes.wgsl" else ""
-    return Dispatch(
-        op="constant",
-        route=shader.removesuffix(".wgsl"),
-        shader=shader,
-        bindings=(read("x", source, word), write("out", target, lowering.elem(target))),
-        grid=linear_grid(-(-tensor.count // per_thread), 64, lowering.target),
-        constants={"count": tensor.count},
-        code=code,
-    )

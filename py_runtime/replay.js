@@ -89,8 +89,10 @@ class BoundPlan {
     this.device = device;
     this.plan = plan;
     this.queue = queue;
+    this.owned = []; // all buffers but the states
     this.buffers = [];
     this.steps = [];
+    this.resetSteps = [];
     this.closed = false;
     this.calls = { run: 0, submit: 0, bytesRead: 0 };
   }
@@ -111,6 +113,24 @@ class BoundPlan {
     });
     const group = this.device.createBindGroup({ label, layout: compiled[pipeline].group, entries });
     return { pipeline: compiled[pipeline].pipeline, group, grid, label };
+  }
+
+  /** Encode steps into one pass, submit it and wait. */
+  async finish(steps) {
+    const encoder = this.device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    this.encode(pass, steps);
+    pass.end();
+    this.device.queue.submit([encoder.finish()]);
+    await this.device.queue.onSubmittedWorkDone();
+  }
+
+  /** Set the states to what they start as. */
+  reset() {
+    return this.queue.add(async () => {
+      this.check();
+      await guarded(this.device, "the reset", () => this.finish(this.resetSteps));
+    });
   }
 
   encode(pass, steps) {
@@ -260,14 +280,7 @@ class BoundPlan {
     const times = [];
     for (const step of this.steps) {
       const start = performance.now();
-      await guarded(this.device, `the profile of ${step.label}`, async () => {
-        const encoder = this.device.createCommandEncoder();
-        const pass = encoder.beginComputePass();
-        this.encode(pass, [step]);
-        pass.end();
-        this.device.queue.submit([encoder.finish()]);
-        await this.device.queue.onSubmittedWorkDone();
-      });
+      await guarded(this.device, `the profile of ${step.label}`, () => this.finish([step]));
       times.push(performance.now() - start);
     }
     return times;
@@ -279,16 +292,17 @@ class BoundPlan {
     }
   }
 
-  /** Bytes of GPU memory that this plan made for itself. */
+  /** Bytes of GPU memory that this plan made for itself, states not counted. */
   get bytes() {
-    return [...this.buffers, this.readback].reduce((sum, buffer) => sum + (buffer?.size ?? 0), 0);
+    return [...this.owned, this.readback].reduce((sum, buffer) => sum + (buffer?.size ?? 0), 0);
   }
 
   close() {
     this.closed = true;
-    for (const buffer of [...this.buffers, this.readback]) {
+    for (const buffer of [...this.owned, this.readback]) {
       buffer?.destroy();
     }
+    this.owned = [];
     this.buffers = [];
     this.steps = [];
     this.readback = null;
@@ -312,15 +326,17 @@ export class Queue {
 /**
  * Bind a plan (JSON text) to a device.
  *
- * files: the open program (weights.js), which has the constants. Compiles, runs `prepare`
- * once and gives back the file's buffers that no run needs. Throws GPUError, LimitError.
+ * files: the open program (weights.js), which has the constants. states: the buffers of states
+ * that plans of one graph share, filled by the first of them. Compiles, runs `prepare` once
+ * and gives back the file's buffers that no run needs. Throws GPUError, LimitError.
  */
-export function bind(device, queue, text, files, onProgress) {
-  return queue.add(() => bindNow(device, queue, text, files, onProgress));
+export function bind(device, queue, text, files, states, onProgress) {
+  return queue.add(() => bindNow(device, queue, text, files, states, onProgress));
 }
 
-async function bindNow(device, queue, text, files, onProgress) {
+async function bindNow(device, queue, text, files, states, onProgress) {
   const plan = JSON.parse(text);
+  const fresh = states.length === 0;
   const bound = new BoundPlan(device, plan, queue);
   bound.files = files;
   files.hold(bound);
@@ -329,7 +345,12 @@ async function bindNow(device, queue, text, files, onProgress) {
     bound.constants = await Promise.all(plan.constants.map((constant) => files.locate(constant)));
     await guarded(device, "making the buffers", () => {
       const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-      bound.buffers = plan.buffers.map((size) => device.createBuffer({ size, usage }));
+      const own = plan.buffers.length - plan.states;
+      bound.owned = plan.buffers.slice(0, own).map((size) => device.createBuffer({ size, usage }));
+      if (fresh) {
+        states.push(...plan.buffers.slice(own).map((size) => device.createBuffer({ size, usage })));
+      }
+      bound.buffers = [...bound.owned, ...states];
       const size = plan.outputs.reduce((sum, { range }) => sum + Math.ceil(range.size / 4) * 4, 0);
       bound.readback = device.createBuffer({
         size: Math.max(size, 4),
@@ -338,19 +359,21 @@ async function bindNow(device, queue, text, files, onProgress) {
     });
     await guarded(device, "preparing the weights", async () => {
       bound.steps = plan.run.map((step) => bound.step(step, compiled));
-      const prepare = plan.prepare.map((step) => bound.step(step, compiled));
-      if (prepare.length) {
-        const encoder = device.createCommandEncoder();
-        const pass = encoder.beginComputePass();
-        bound.encode(pass, prepare);
-        pass.end();
-        device.queue.submit([encoder.finish()]);
-        await device.queue.onSubmittedWorkDone();
+      bound.resetSteps = plan.reset.map((step) => bound.step(step, compiled));
+      const first = plan.prepare.map((step) => bound.step(step, compiled));
+      if (fresh) {
+        first.push(...bound.resetSteps);
+      }
+      if (first.length) {
+        await bound.finish(first);
       }
     });
     files.keep(bound, usedConstants(bound));
   } catch (error) {
     bound.close();
+    if (fresh) {
+      states.splice(0).forEach((buffer) => buffer.destroy());
+    }
     throw error;
   }
   return bound;
@@ -358,6 +381,7 @@ async function bindNow(device, queue, text, files, onProgress) {
 
 /** The file's buffers that a run or an output reads. */
 function usedConstants(bound) {
-  const ranges = [...bound.plan.run.flatMap((step) => step.bindings), ...bound.plan.outputs.map((p) => p.range)];
+  const steps = [...bound.plan.run, ...bound.plan.reset];
+  const ranges = [...steps.flatMap((step) => step.bindings), ...bound.plan.outputs.map((p) => p.range)];
   return new Set(ranges.filter((range) => range.buffer < 0).map((range) => bound.place(range).buffer));
 }

@@ -29,7 +29,7 @@ class Report:
 
     timer: "timestamp-query" (measured on the GPU) or "wall" (each kernel submitted on its
     own and waited for, which adds the cost of a submission to each).
-    bytes: weights as stored, prepared weights, activations.
+    bytes: weights as stored, prepared weights, states, activations.
     """
 
     method: str
@@ -87,7 +87,8 @@ def make_report(
         dispatches=len(steps),
         bytes={
             "weights": weight_bytes,
-            "prepared": sum(sum(stage.plan.buffers[stage.plan.prepared :]) for stage in stages),
+            "prepared": sum(sum(_kept(stage.plan)[0]) for stage in stages),
+            "states": sum(sum(_kept(stage.plan)[1]) for stage in stages),
             "activations": sum(sum(stage.plan.buffers[: stage.plan.prepared]) for stage in stages),
         },
         operators=dict(Counter(node.op for stage in stages for node in stage.graph.nodes).most_common()),
@@ -97,3 +98,9 @@ def make_report(
         timer=stages[0].timer if stages else "wall",
         cpu_operators=cpu_operators,
     )
+
+
+def _kept(plan: Plan) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Bytes of the buffers of prepared weights, and of states."""
+    states = len(plan.buffers) - plan.states
+    return plan.buffers[plan.prepared : states], plan.buffers[states:]

@@ -213,6 +213,12 @@ class Method:
         outputs, plan = await self._whole.run(arrays, tuple(tuple(shape) for shape in shapes))
         return outputs, [list(port.shape) for port in plan.outputs]
 
+    async def reset(self) -> None:
+        """Set the method's mutable buffers (a key-value cache, say) back to what the program starts them as."""
+        self._check()
+        for stage in self._stages.values():
+            await stage.reset()
+
     async def report(self, rounds: int = 5) -> Report:
         """What a run consists of and how long each kernel takes; runs the kernels a few times."""
         self._check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .device import BoundPlan, Device, Files
+from .device import BoundPlan, Device, Files, StateBuffers
 from .method import MethodGraph
 from .passes.specialize import specialize
 from .plan import Plan, make_plan
@@ -23,6 +23,7 @@ class Stage:
     def __init__(self, device: Device, files: Files, joined: MethodGraph) -> None:
         self._device, self._files, self.joined = device, files, joined
         self._bound: dict[Shapes, tuple[Plan, BoundPlan]] = {}
+        self._states = StateBuffers()
         self.last: tuple[Plan, BoundPlan] | None = None
 
     async def prepare(self, shapes: Shapes, progress: Progress | None = None) -> tuple[Plan, BoundPlan]:
@@ -33,7 +34,7 @@ class Stage:
             special = specialize(graph, dict(zip(graph.inputs, shapes, strict=True)))
             plan = make_plan(special, self._device.target(), self.joined.inputs, self.joined.outputs)
             report = None if progress is None else lambda done, total: progress("compile", done, total)
-            found = plan, await BoundPlan.bind(self._device, plan, self._files, report)
+            found = plan, await BoundPlan.bind(self._device, plan, self._files, self._states, report)
             if len(self._bound) >= KEPT_PLANS:
                 _, oldest = self._bound.pop(next(iter(self._bound)))
                 oldest.close()
@@ -49,7 +50,13 @@ class Stage:
         plan, bound = await self.prepare(shapes)
         return await bound.run(arrays), plan
 
+    async def reset(self) -> None:
+        """Set what runs keep to what it starts as."""
+        if self.last is not None and self.last[0].states:
+            await self.last[1].reset()
+
     def close(self) -> None:
         for _, bound in self._bound.values():
             bound.close()
         self._bound.clear()
+        self._states.close()

@@ -108,7 +108,7 @@ class Failure:
 
 
 RUN = """
-async ([url, data, method, inputs]) => {
+async ([url, data, method, runs]) => {
   const { Tensor } = await import("/pteron.js");
   const arrays = {
     bool: Uint8Array, uint8: Uint8Array, int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array,
@@ -119,18 +119,26 @@ async ([url, data, method, inputs]) => {
   try {
     program = await window.runtime.loadProgram(url, { data });
     const loaded = await program.loadMethod(method);
-    const tensors = [];
-    for (const { dtype, dims, path } of inputs) {
-      tensors.push(new Tensor(dtype, new arrays[dtype](await bytes(path)), dims));
+    const results = [];
+    for (const [run, inputs] of runs.entries()) {
+      if (inputs === null) {
+        await loaded.reset();
+        continue;
+      }
+      const tensors = [];
+      for (const { dtype, dims, path } of inputs) {
+        tensors.push(new Tensor(dtype, new arrays[dtype](await bytes(path)), dims));
+      }
+      const outputs = await loaded.execute(tensors);
+      const described = [];
+      for (const [i, { dtype, dims, data }] of outputs.entries()) {
+        const raw = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+        await fetch(`/test-data/output-${run}-${i}`, { method: "POST", body: raw });
+        described.push({ dtype, dims, path: `output-${run}-${i}` });
+      }
+      results.push(described);
     }
-    const outputs = await loaded.execute(tensors);
-    const described = [];
-    for (const [i, { dtype, dims, data }] of outputs.entries()) {
-      const raw = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-      await fetch(`/test-data/output-${i}`, { method: "POST", body: raw });
-      described.push({ dtype, dims });
-    }
-    return { outputs: described, metadata: loaded.metadata };
+    return { runs: results };
   } catch (error) {
     return { error: { name: error.name, message: error.message, stack: error.workerStack ?? error.stack } };
   } finally {
@@ -161,14 +169,26 @@ class RuntimePage:
         self, url: str, inputs: Sequence[np.ndarray], method: str = "forward", data: Sequence[str] = ()
     ) -> list[np.ndarray] | Failure:
         """Load a program, run it on arrays, close it; its outputs, or the error it gave."""
-        described = []
-        for i, array in enumerate(inputs):
-            path = self.site.put(f"input-{i}", np.ascontiguousarray(array).tobytes())
-            described.append({"dtype": array.dtype.name, "dims": list(array.shape), "path": path})
-        result = self.evaluate(RUN, [url, list(data), method, described])
+        outputs = self.run_all(url, [inputs], method, data)
+        return outputs if isinstance(outputs, Failure) else outputs[0]
+
+    def run_all(
+        self, url: str, runs: Sequence[Sequence[np.ndarray] | None], method: str = "forward", data: Sequence[str] = ()
+    ) -> list[list[np.ndarray]] | Failure:
+        """Load a program once and run it several times; None among the runs is a reset."""
+        given = [None if inputs is None else self._described(i, inputs) for i, inputs in enumerate(runs)]
+        result = self.evaluate(RUN, [url, list(data), method, given])
         if "error" in result:
             return Failure(result["error"]["name"], result["error"]["message"])
         return [
-            np.frombuffer(self.site.received[f"output-{i}"], output["dtype"]).reshape(output["dims"])
-            for i, output in enumerate(result["outputs"])
+            [np.frombuffer(self.site.received[o["path"]], o["dtype"]).reshape(o["dims"]) for o in outputs]
+            for outputs in result["runs"]
         ]
+
+    def _described(self, run: int, inputs: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+        """Put a run's inputs on the site; what the page needs to know of them."""
+        described = []
+        for i, array in enumerate(inputs):
+            path = self.site.put(f"input-{run}-{i}", np.ascontiguousarray(array).tobytes())
+            described.append({"dtype": array.dtype.name, "dims": list(array.shape), "path": path})
+        return described

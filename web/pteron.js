@@ -229,6 +229,11 @@ export class Method {
     return outputs.map((data, i) => fromWorker(this.metadata.outputs[i].dtype, data, shapes[i]));
   }
 
+  /** Set mutable buffers (a key-value cache, say) back to what the program starts them as. */
+  async reset() {
+    await this.runtime.channel.call("reset", { method: this.number });
+  }
+
   /** What a run consists of and how long each kernel takes (py_runtime/report.py). */
   report({ rounds = 5 } = {}) {
     return this.runtime.channel.call("report", { method: this.number, rounds });

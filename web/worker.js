@@ -124,6 +124,10 @@ const CALLS = {
     return { outputs: [...outputs], shapes: JSON.parse(shapes) };
   },
 
+  async reset({ method }) {
+    await (await ready()).bridge.reset(method);
+  },
+
   async report({ method, rounds }) {
     const { bridge } = await ready();
     return JSON.parse(await bridge.report(method, rounds));

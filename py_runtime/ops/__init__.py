@@ -1,6 +1,7 @@
 """Operators to kernel calls, one module a family. Importing this fills the registry."""
 
 from . import (  # noqa: F401 - each registers its operators
+    cache,
     convolution,
     copies,
     elementwise,

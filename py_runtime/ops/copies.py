@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..expression import broadcast_index, strides
 from ..functions import CASTS
-from ..graph import Ref
+from ..graph import Element, Ref
 from ..kernels import Binding, Dispatch, linear_grid, read, write
 from ..passes.views import unplaced_parts
 from .elementwise import elementwise
@@ -152,10 +152,15 @@ def slice_(call: Call) -> None:
     """x[start:end:step] along one dimension; bounds may be None, negative or huge."""
     x, out = call.tensor(0), call.lowering.tensors[call.out]
     dim = call.integer(1, 0) % len(x.shape)
+    size, steps = x.shape[dim], strides(x.shape)
+    if isinstance(call.arg(2), Element):
+        text, extra = call.scalar(2, "start")
+        first = f"u32(clamp({text}, 0i, {size - out.shape[dim]}i)) * {steps[dim]}u"
+        source = f"{first} + {strided_index(out.shape, steps)}"
+        copy(call, call.tensor_id(0), call.out, out.count, source, extra=extra)
+        return
     start, step = call.integer(2, 0), call.integer(4, 1)
-    size = x.shape[dim]
     start = min(max(start + size if start < 0 else start, 0), size)
-    steps = strides(x.shape)
     scaled = [s * step if d == dim else s for d, s in enumerate(steps)]
     source = strided_index(out.shape, scaled, start * steps[dim])
     copy(call, call.tensor_id(0), call.out, out.count, source)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ..dtypes import DType
 from ..errors import UnsupportedError
-from ..graph import Arg, Graph, Node, Ref, Tensor
-from ..kernels import Dispatch, Target
+from ..graph import Arg, Element, Graph, Node, Ref, Tensor
+from ..kernels import Binding, Dispatch, Target, read
 from ..passes.views import Place, Placed
 
 Lower = Callable[["Call"], None]
@@ -115,6 +115,14 @@ class Call:
         if not isinstance(arg, int):
             raise self.unsupported(f"argument {index} is {arg!r}, an integer is needed")
         return arg
+
+    def scalar(self, index: int, name: str) -> tuple[str, tuple[Binding, ...]]:
+        """An integer argument as WGSL of type i32, and the tensor it is read from where a run computes it."""
+        arg = self.arg(index)
+        if not isinstance(arg, Element):
+            return f"{self.integer(index)}i", ()
+        text = f"(i32({name}[{name}_offset + {arg.index}u]) * {arg.scale}i + {arg.offset}i)"
+        return text, (read(name, arg.tensor, self.lowering.elem(arg.tensor)),)
 
     def number(self, index: int, default: float | None = None) -> float:
         arg = self.arg(index, default)

@@ -39,13 +39,14 @@ def apply_rotary_emb_hf(call: Call) -> None:
 
     Channels from R on pass unchanged (partial rotary).
     """
-    cos, sin, start = call.tensor_id(2), call.tensor_id(3), call.integer(4)
+    cos, sin = call.tensor_id(2), call.tensor_id(3)
+    start, extra = call.scalar(4, "start")
     elem = call.lowering.elem
     width = call.shape(cos)[-1]
     for x, out in zip((call.tensor_id(0), call.tensor_id(1)), call.node.outputs, strict=True):
         length, heads, depth = call.shape(x)[-3:]
         body = (
-            f"    let k = i % {depth}u;\n    let s = (i / {depth * heads}u) % {length}u + {start}u;\n"
+            f"    let k = i % {depth}u;\n    let s = (i / {depth * heads}u) % {length}u + u32({start});\n"
             "    let own = f32(x[x_offset + i]);\n"
             f"    if (k >= {width}u) {{\n        return {elem(out)}(own);\n    }}\n"
             f"    let first = k < {width // 2}u;\n"
@@ -56,7 +57,7 @@ def apply_rotary_emb_hf(call: Call) -> None:
             " + rotated * f32(sin_table[sin_table_offset + at]));\n"
         )
         bindings = (read("x", x, elem(x)), read("cos_table", cos, elem(cos)), read("sin_table", sin, elem(sin)))
-        emit_compute(call, body, bindings, out)
+        emit_compute(call, body, (*bindings, *extra), out)
 
 
 @operator("et_vk.apply_rotary_emb_interleaved.default")

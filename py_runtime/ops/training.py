@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..expression import literal
-from ..kernels import read
+from ..kernels import Dispatch, linear_grid, read, write
 from .generated import emit_compute
 from .registry import Call, operator
 
@@ -56,3 +56,34 @@ def cross_entropy(call: Call) -> None:
         f"    return {elem(gradient)}(select(0.0, slope * {factor}, label >= 0));\n"
     )
     emit_compute(call, each, bindings, gradient, functions=log_sum)
+
+
+@operator("et_vk.adamw_step.default")
+def adamw_step(call: Call) -> None:
+    """One step of AdamW in place (Loshchilov and Hutter, 2019): parameter, both moments, then the gradient.
+
+    Arguments from 4 on: learning rate, beta1, beta2, eps, weight decay, and the two bias corrections 1 - betaᵗ.
+    """
+    elem = call.lowering.elem
+    names = ("LR", "BETA1", "BETA2", "EPS", "DECAY", "CORRECTION1", "CORRECTION2")
+    count = call.tensor(0).count
+    written = zip(("param", "m", "v"), call.node.outputs, strict=False)
+    call.emit(
+        Dispatch(
+            op=call.op,
+            route="adamw_step",
+            shader="adamw_step.wgsl",
+            bindings=(
+                read("grad", call.tensor_id(3), elem(call.tensor_id(3))),
+                *(write(name, tensor, elem(tensor)) for name, tensor in written),
+            ),
+            grid=linear_grid(count, 64, call.target),
+            constants={
+                "count": count,
+                **{name: call.number(4 + i) for i, name in enumerate(names)},
+                "REST1": 1 - call.number(5),
+                "REST2": 1 - call.number(6),
+            },
+            code=f"alias elem = {elem(call.node.outputs[0])};\n",
+        )
+    )

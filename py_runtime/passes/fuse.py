@@ -36,12 +36,14 @@ def fuse_elementwise(graph: Graph) -> Graph:
         for tensor in node.tensors():
             readers.setdefault(tensor, set()).add(i)
     groups: dict[int, Group] = {}  # by the position of a group's last node
+    written = {*graph.older, *graph.older.values()}
+    fixed = {i for i, node in enumerate(graph.nodes) if not written.isdisjoint(node.tensors())}
     for i, node in enumerate(graph.nodes):
         if node.op in PRODUCERS and len(node.outputs) == 1:
             groups[i] = Group((i,), has_producer=True)
         elif is_elementwise(node, graph):
             groups[i] = Group((i,), has_producer=False)
-            _grow(i, graph, groups, made_by, readers)
+            _grow(i, graph, groups, made_by, readers, fixed)
     return graph.with_nodes(
         [
             _merged(groups[i], graph) if i in groups else node
@@ -62,9 +64,17 @@ def is_elementwise(node: Node, graph: Graph) -> bool:
 
 
 def _grow(
-    last: int, graph: Graph, groups: dict[int, Group], made_by: dict[int, int], readers: dict[int, set[int]]
+    last: int,
+    graph: Graph,
+    groups: dict[int, Group],
+    made_by: dict[int, int],
+    readers: dict[int, set[int]],
+    fixed: set[int],
 ) -> None:
-    """Take groups that only this one reads into it, until none is left."""
+    """Take groups that only this one reads into it, until none is left.
+
+    fixed: nodes that read what is written again, and so can't move to a later place.
+    """
     shape = graph.tensors[graph.nodes[last].outputs[0]].shape
     grown = True
     while grown:
@@ -77,7 +87,7 @@ def _grow(
                 continue
             if graph.tensors[tensor].shape != shape or (other.has_producer and group.has_producer):
                 continue
-            if not readers[tensor] <= set(group.members):
+            if not readers[tensor] <= set(group.members) or not fixed.isdisjoint(other.members):
                 continue
             joined = _join(group, other)
             if len(_reads(joined, graph)) > MAX_READS or _feeds_its_producer(joined, graph):

@@ -15,9 +15,16 @@ from dataclasses import dataclass, replace
 
 from ..errors import UnsupportedError
 from ..functions import ELEMENTWISE
-from ..graph import Arg, Graph, Node, Ref, Symbol
+from ..graph import Arg, Element, Graph, Node, Ref, Symbol
 
 Shape = tuple[int, ...]
+
+#: On what a run computes: `(value, number)`, in this order or, for the first two, the other.
+ON_ELEMENTS: dict[str, Callable[[Element, int], Element]] = {
+    "add": lambda e, n: replace(e, offset=e.offset + n),
+    "mul": lambda e, n: replace(e, scale=e.scale * n, offset=e.offset * n),
+    "sub": lambda e, n: replace(e, offset=e.offset - n),
+}
 
 SYMBOLIC: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
@@ -72,7 +79,7 @@ def specialize(graph: Graph, inputs: Mapping[int, Shape]) -> Graph:
     Raises UnsupportedError for an operator whose output shape is not known.
     """
     shapes: dict[int, Shape] = {tensor: t.shape for tensor, t in graph.tensors.items()} | dict(inputs)
-    symbols: dict[int, int] = {}
+    symbols: dict[int, int | Element] = {}
     nodes = []
     for node in graph.nodes:
         node = Node(node.op, tuple(_resolve(arg, symbols, node) for arg in node.args), node.outputs, node.fused)
@@ -87,7 +94,7 @@ def specialize(graph: Graph, inputs: Mapping[int, Shape]) -> Graph:
     return replace(graph, tensors=tensors, nodes=tuple(nodes), symbols={})
 
 
-def _resolve(arg: Arg, symbols: Mapping[int, int], node: Node) -> Arg:
+def _resolve(arg: Arg, symbols: Mapping[int, int | Element], node: Node) -> Arg:
     if isinstance(arg, Symbol):
         if arg.id not in symbols:
             raise UnsupportedError(f"{node.op} needs a size that only running the model gives")
@@ -97,14 +104,35 @@ def _resolve(arg: Arg, symbols: Mapping[int, int], node: Node) -> Arg:
     return arg
 
 
-def _symbol(node: Node, shapes: Mapping[int, Shape]) -> int:
+def _symbol(node: Node, shapes: Mapping[int, Shape]) -> int | Element:
     name = node.op.removeprefix("aten.").partition(".")[0]
+    given = Shapes(node, shapes)
     if name == "sym_size":
-        shape, dim = Shapes(node, shapes).tensor(0), Shapes(node, shapes).integer(1)
-        return shape[dim]
+        return given.tensor(0)[given.integer(1)]
+    if node.op == "et_vk.select_as_symint.default" and isinstance(node.args[0], Ref):
+        shape = given.tensor(0)
+        return Element(node.args[0].id, _flat_index(shape, given.integer(1), given.integer(2)))
     if name in SYMBOLIC and len(node.args) == 2:
-        return SYMBOLIC[name](Shapes(node, shapes).integer(0), Shapes(node, shapes).integer(1))
+        found = _on_elements(name, node.args[0], node.args[1])
+        return found or SYMBOLIC[name](given.integer(0), given.integer(1))
     raise UnsupportedError(f"{node.op} gives a size that depends on the data; export the model with a fixed size there")
+
+
+def _flat_index(shape: Shape, dim: int, index: int) -> int:
+    """Where the only element of x.select(dim, index) lies in x."""
+    if math.prod(shape) != (shape[dim] if shape else 1):
+        raise UnsupportedError(
+            f"et_vk.select_as_symint.default takes one number of {list(shape)}; it has several there"
+        )
+    return index % shape[dim] if shape else 0
+
+
+def _on_elements(name: str, first: Arg, second: Arg) -> Element | None:
+    if name in ("add", "mul") and isinstance(second, Element):
+        first, second = second, first
+    if isinstance(first, Element) and isinstance(second, int) and name in ON_ELEMENTS:
+        return ON_ELEMENTS[name](first, second)
+    return None
 
 
 def _output_shapes(node: Node, graph: Graph, shapes: Mapping[int, Shape]) -> Sequence[Shape]:
@@ -160,6 +188,10 @@ def unsqueeze(s: Shapes) -> Shape:
 def slice_(s: Shapes) -> Shape:
     shape = list(s.tensor(0))
     dim = s.integer(1) % len(shape)
+    first, last = s.arg(2), s.arg(3)
+    if isinstance(first, Element) and isinstance(last, Element) and replace(first, offset=last.offset) == last:
+        shape[dim] = last.offset - first.offset  # from a place that a run computes, but always so many
+        return tuple(shape)
     start, stop, step = slice(
         s.integer(2), s.integer(3, 2**62) if s.arg(3) is not None else None, s.integer(4, 1)
     ).indices(shape[dim])
@@ -325,12 +357,16 @@ SHAPES: dict[str, Rule] = {
     **dict.fromkeys(("aten.upsample_nearest2d.vec", "aten.upsample_bilinear2d.vec"), resize),
     "aten.constant_pad_nd.default": pad,
     "aten.pixel_shuffle.default": pixel_shuffle,
+    **dict.fromkeys(("update_cache.default", "llama.update_cache.default"), lambda s: (1,)),
     **dict.fromkeys(("aten.amax.default", "aten.amin.default", "aten.mean.dim", "aten.sum.dim_IntList"), reduce),
     **dict.fromkeys(("aten.argmax.default", "aten.argmin.default"), reduce),
     **dict.fromkeys(
         (
             "aten._softmax.default",
             "aten._log_softmax.default",
+            "sdpa_with_kv_cache.default",
+            "llama.sdpa_with_kv_cache.default",
+            "llama.custom_sdpa.default",
             "aten.alias_copy.default",
             "aten.clone.default",
             "aten.flip.default",

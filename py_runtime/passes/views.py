@@ -12,10 +12,11 @@ placed only where no node would read and write the same root.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from ..graph import Arg, Graph, Node, Ref
+from .mutations import roots_written
 
 #: Element offsets keep this alignment, so that vector loads and 4-byte copies stay possible.
 ALIGNMENT = 4
@@ -65,7 +66,8 @@ SAME_DATA = frozenset(
 
 def place_views(graph: Graph) -> Placed:
     """Resolve views to places and drop the nodes that nothing is left of."""
-    places: dict[int, Place] = {}
+    places: dict[int, Place] = {newer: Place(before) for newer, before in graph.older.items()}
+    written = roots_written(graph)
 
     def place(tensor: int) -> Place:
         found = places.get(tensor, Place(tensor))
@@ -75,9 +77,9 @@ def place_views(graph: Graph) -> Placed:
         return found
 
     kept = []
-    for node in graph.nodes:
+    for i, node in enumerate(graph.nodes):
         offsets = None if node.fused else _view_offsets(node, graph)
-        if offsets is None:
+        if offsets is None or i < written.get(place(_source(node)).root, -1):  # what is written later is copied
             kept.append(node)
             continue
         source = place(_source(node))
@@ -85,7 +87,7 @@ def place_views(graph: Graph) -> Placed:
             places[output] = Place(source.root, source.offset + offset)
     for node in kept:
         if node.op == CAT and not node.fused:
-            _place_parts(node, graph, kept, places, place)
+            _place_parts(node, graph, kept, places, place, written)
     resolved = {tensor: place(tensor) for tensor in graph.tensors}
     left = [n for n in kept if not _is_placed_cat(n, graph, resolved.__getitem__)]
     return Placed(graph.with_nodes(left), resolved)
@@ -212,7 +214,9 @@ def unplaced_parts(node: Node, graph: Graph, place: PlaceOf) -> list[int]:
     ]
 
 
-def _place_parts(node: Node, graph: Graph, kept: list[Node], places: dict[int, Place], place: PlaceOf) -> None:
+def _place_parts(
+    node: Node, graph: Graph, kept: list[Node], places: dict[int, Place], place: PlaceOf, written: Container[int]
+) -> None:
     """Move the parts of one cat into its output, as far as that is allowed."""
     offsets = cat_offsets(node, graph)
     if offsets is None:
@@ -230,6 +234,7 @@ def _place_parts(node: Node, graph: Graph, kept: list[Node], places: dict[int, P
             or root.count != tensor.count
             or root.constant is not None
             or at.root in graph.inputs
+            or at.root in written
             or tensor.dtype != graph.tensors[output].dtype
         ):
             continue
@@ -245,7 +250,8 @@ def _reads_what_it_writes(node: Node, graph: Graph, place: PlaceOf) -> bool:
         assert isinstance(parts, tuple)
         read = [parts[i] for i in unplaced_parts(node, graph, place)]
         return any(isinstance(p, Ref) and place(p.id).root in written for p in read)
-    return any(place(t).root in written for t in node.tensors())
+    older = {graph.older.get(t) for t in node.results}  # what it writes in place, it may read
+    return any(place(t).root in written for t in node.tensors() if t not in older)
 
 
 def _is_placed_cat(node: Node, graph: Graph, place: PlaceOf) -> bool:

@@ -5,14 +5,14 @@ The golden is PyTorch's own operator, in fp64 where the arguments are floats.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from .write_program import Spec
+from .write_program import Picked, Spec
 
 #: f32 sums in another order and a GPU's own exp, log and division differ by less.
 RTOL, ATOL = 1e-4, 1e-5
@@ -30,6 +30,8 @@ class Case:
     torch_kwargs: tuple[tuple[str, Any], ...] = ()
     torch_args: int | None = None  # how many arguments PyTorch takes by position, when not all
     single: bool = False  # golden in f32, for operators that take nothing else
+    written: tuple[int, ...] = ()  # arguments that the operator writes; outputs too, after its own
+    reference: Callable[..., list[Any]] | None = None  # the golden, where it is not the operator itself
 
     def __str__(self) -> str:
         return f"{self.op.removeprefix('aten.').removeprefix('et_vk.')} {self.name}"
@@ -80,6 +82,8 @@ def to_torch(arg: Any, single: bool = False) -> Any:
     if isinstance(arg, np.ndarray):
         tensor = torch.from_numpy(arg.copy())
         return tensor.double() if tensor.is_floating_point() and not single else tensor
+    if isinstance(arg, Picked):
+        return int(arg.values[arg.index])
     if isinstance(arg, list | tuple):
         return [to_torch(item, single) for item in arg]
     return arg
@@ -91,18 +95,20 @@ def find_operator(name: str) -> Any:
     return getattr(getattr(getattr(torch.ops, namespace), operator), overload)
 
 
-def golden(case: Case) -> list[np.ndarray]:
-    """PyTorch's outputs."""
+def golden(case: Case) -> list[Any]:
+    """PyTorch's outputs, then the arguments that it wrote; None for what nobody should read."""
     import executorch.backends.vulkan.custom_ops_lib  # noqa: F401 - registers et_vk
     import torch.ao.quantization.fx._decomposed  # noqa: F401 - registers quantized_decomposed
 
     args = [to_torch(arg, case.single) for arg in case.args[: case.torch_args]]
-    result = find_operator(case.op)(*args, **dict(case.torch_kwargs))
-    results = result if isinstance(result, list | tuple) else [result]
-    return [r.numpy() for r in results]
+    result = (case.reference or find_operator(case.op))(*args, **dict(case.torch_kwargs))
+    results = list(result) if isinstance(result, list | tuple) else [result]
+    return [None if r is None else r.numpy() for r in [*results, *(args[i] for i in case.written)]]
 
 
-def output_specs(outputs: Sequence[np.ndarray]) -> list[Spec]:
+def output_specs(outputs: Sequence[Any]) -> list[Spec]:
     """What the graph stores for the golden's outputs: f32 for f64, int32 for int64."""
     stored = {"float64": "float32", "int64": "int32"}
-    return [Spec(stored.get(o.dtype.name, o.dtype.name), o.shape) for o in outputs]
+    return [
+        Spec("float32", (1,)) if o is None else Spec(stored.get(o.dtype.name, o.dtype.name), o.shape) for o in outputs
+    ]

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from .cache_rows import ROWS as WRITING
 from .cases import Case, booleans, case, integers, positive, randn, special
 from .quantized_rows import ROWS as QUANTIZED
 
@@ -349,4 +350,4 @@ FAMILIES = (
     float_unary, empty, comparisons, selection, products, rows_and_reductions, moves, made, arithmetic, windows
 )  # fmt: skip
 
-ROWS: list[Case] = [*(row for family in FAMILIES for row in family()), *QUANTIZED]
+ROWS: list[Case] = [*(row for family in FAMILIES for row in family()), *QUANTIZED, *WRITING]

@@ -20,11 +20,14 @@ from .write_program import write_program
 def check(page: RuntimePage, row: Case) -> None:
     """Run a row in the page and compare every output with PyTorch's."""
     expected = golden(row)
-    data, inputs = write_program(row.op, row.args, output_specs(expected))
+    own = expected[: len(expected) - len(row.written)]
+    data, inputs = write_program(row.op, row.args, output_specs(own), row.written)
     outputs = page.run(page.site.put("case.pte", data), inputs)
     assert not isinstance(outputs, Failure), outputs
     assert len(outputs) == len(expected)
     for got, want in zip(outputs, expected, strict=True):
+        if want is None:
+            continue
         assert got.shape == want.shape
         if want.dtype.kind == "f":
             np.testing.assert_allclose(got, want.astype(np.float32), rtol=row.rtol, atol=row.atol)

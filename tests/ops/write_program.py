@@ -30,6 +30,17 @@ class Symbol:
 
 
 @dataclass(frozen=True)
+class Picked:
+    """An integer argument that is an element of an input: `et_vk.select_as_symint` of it."""
+
+    values: np.ndarray
+    index: int
+
+    def __str__(self) -> str:
+        return f"picked({self.values[self.index]})"
+
+
+@dataclass(frozen=True)
 class Spec:
     """dtype and shape of an output."""
 
@@ -93,6 +104,11 @@ class GraphWriter:
             symbol = self.value("SymInt", Value=0)
             self.call("sym_size.int", [self.inputs[arg.input], self.argument(arg.dim), symbol])
             return symbol
+        if isinstance(arg, Picked):
+            symbol = self.value("SymInt", Value=0)
+            given = [self.argument(a) for a in (arg.values, 0, arg.index)]
+            self.call("et_vk.select_as_symint.default", [*given, symbol])
+            return symbol
         if arg is None:
             return self.value("Null")
         if isinstance(arg, bool):
@@ -129,26 +145,32 @@ class GraphWriter:
         return struct.pack("<4x4sHIIIQ2x", b"VH00", 30, 32, len(body), 32 + len(body), 0) + body
 
 
-def write_program(op: str, args: Sequence[Any], outputs: Sequence[Spec]) -> tuple[bytes, list[np.ndarray]]:
+def write_program(
+    op: str, args: Sequence[Any], outputs: Sequence[Spec], written: Sequence[int] = ()
+) -> tuple[bytes, list[np.ndarray]]:
     """A program that calls `op`; and its inputs, the arrays among the arguments in order.
 
     Several outputs are written as a list, as operators of several results have them.
+    written: arguments that the operator writes; they are outputs of the program, after its own.
     """
     graph = GraphWriter()
     ids = [graph.argument(arg) for arg in args]
+    again = [Spec(args[i].dtype.name, args[i].shape) for i in written]
     results = [graph.tensor(spec.dtype, spec.shape) for spec in outputs]
     last = results[0]
     if len(results) > 1:
         last = graph.value("ValueList", Items=graph.writer.vector("ValueList", "Items", results, "Int32"))
     graph.call(op, [*ids, last])
     inputs = list(flatten(args))
-    return wrap(graph.finish(results), inputs, outputs), inputs
+    return wrap(graph.finish([*results, *(ids[i] for i in written)]), inputs, [*outputs, *again]), inputs
 
 
 def flatten(args: Any) -> Any:
     for arg in args:
         if isinstance(arg, np.ndarray):
             yield arg
+        elif isinstance(arg, Picked):
+            yield arg.values
         elif isinstance(arg, list | tuple):
             yield from flatten(arg)
 
