@@ -91,7 +91,13 @@ def lower(
         exported = torch.export.export(module, example_inputs, dynamic_shapes=dynamic_shapes, strict=False)
     stage.done("export")
     if not plain:
-        exported = constant_prop_pass(exported)
+        # which buffers change shows only without in-place operators; those that do are no constants
+        functional = exported.run_decompositions({})
+        if functional.graph_signature.buffers_to_mutate:
+            # without it what a buffer becomes is an output that nobody takes; operators that
+            # write caches themselves need none, and stop the exporter with it
+            options["alias_buffer_mutations"] = not any("llama" in str(n.target) for n in exported.graph.nodes)
+        exported = constant_prop_pass(functional if functional.graph_signature.buffers_to_mutate else exported)
         stage.done("constants")
     edge = to_edge_transform_and_lower(
         exported,

@@ -101,6 +101,19 @@ class Cache(nn.Module):
         return torch.index_copy(cache, 1, position, new).relu() * 2
 
 
+class Counter(nn.Module):
+    """A sum over all runs, read before and after this run's part is added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.ones(3, 4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        before, half = self.total.sigmoid(), self.total[1:] + 0
+        self.total.add_(x)
+        return self.total * 2 + before, half
+
+
 class Decoder(nn.Module):
     """One layer of a decoder: keys and values of all steps so far are kept in buffers of its own."""
 
@@ -176,6 +189,9 @@ SMALL: dict[str, Callable[[], SmallProgram]] = {
     "dynamic_upscale": dynamic_upscale,
     "plain_attention": lambda: SmallProgram(Attention().eval(), (randn(1, 6, 32),), plain=True),
     "plain_cache": lambda: SmallProgram(Cache().eval(), (randn(1, 4, 8), torch.tensor([2])), plain=True),
+    "counter": lambda: SmallProgram(
+        Counter().eval(), (randn(3, 4),), others=tuple((randn(3, 4, seed=i),) for i in range(1, 4))
+    ),
     "decoder": lambda: decoder(1, 1, 1, 1, dynamic=False),
     "dynamic_decoder": lambda: decoder(3, 1, 1, 5, 2, dynamic=True),
     "convolutions": lambda: SmallProgram(ConvNet().eval(), (randn(1, 4, 14, 18),)),

@@ -20,7 +20,7 @@ FLOAT_UNARY = {
     "aten.rsqrt.default": "inverseSqrt({x})",
     "aten.sin.default": "sine({x})",
     "aten.cos.default": "sine({x} + 1.5707963267948966)",
-    "aten.log10.default": "log({x}) / log(10.0)",
+    "aten.log10.default": "log_10({x})",
     "aten.round.default": "round({x})",
     "aten.hardswish.default": "{x} * clamp({x} + 3.0, 0.0, 6.0) / 6.0",
 }
@@ -115,6 +115,13 @@ fn erf(x: f32) -> f32 {
     let tail = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
     let y = 1.0 - tail * exp(-a * a);
     return select(y, -y, x < 0.0);
+}
+""",
+    # WGSL leaves the logarithm of what is not positive open.
+    "log_10(": """\
+fn log_10(x: f32) -> f32 {
+    let outside = select(-bitcast<f32>(INF_BITS), bitcast<f32>(NAN_BITS), x < 0.0);
+    return select(outside, log(max(x, 1e-45)) / log(10.0), x > 0.0);
 }
 """,
     # PyTorch's pow: 0 to the 0 is 1, a negative base takes whole exponents only.

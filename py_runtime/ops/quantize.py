@@ -89,6 +89,9 @@ def source_of(op: str) -> Source:
     return SOURCES[op.rpartition("quantize_")[2]]
 
 
+#: What the lowest and highest value are where the graph does not say.
+RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
+
 QUANTIZE = [
     *(f"quantized_decomposed.quantize_{name}" for name in SOURCES if "affine" not in name),
     "torchao.quantize_affine.default",
@@ -101,7 +104,9 @@ def quantize(call: Call) -> None:
     parameters_of, low = source_of(call.op)
     parameters = parameters_of(call)
     elem = call.lowering.elem
-    value = quantized("f32(x[x_offset + i])", parameters, call.integer(low, -128), call.integer(low + 1, 127))
+    lowest, highest = RANGES.get(call.lowering.tensors[call.out].dtype.name, RANGES["int8"])
+    ends = call.integer(low, lowest), call.integer(low + 1, highest)
+    value = quantized("f32(x[x_offset + i])", parameters, *ends)
     bindings = (read("x", call.tensor_id(0), elem(call.tensor_id(0))), *parameters.bindings)
     emit_compute(call, f"    return {elem(call.out)}({value});\n", bindings)
 
@@ -164,7 +169,7 @@ def choose_tensor(call: Call) -> None:
     """x, lowest, highest, eps; outputs scale and zero point of the whole tensor."""
     shape = call.tensor(0).shape
     low, high = call.integer(1), call.integer(2)
-    emit_choice(call, shape, shape, low, high, call.number(3, F32_EPSILON), by_error=True)
+    emit_choice(call, shape, shape, low, high, call.number(3, F32_EPSILON), by_error=False)
 
 
 @operator("quantized_decomposed.choose_qparams_per_token_asymmetric.default")

@@ -15,6 +15,7 @@ import math
 from ..expression import literal
 from ..kernels import Binding, read
 from .generated import emit_compute
+from .lookup import index_binding
 from .pool import Pair, pair
 from .quantize import Parameters, fixed, quantized
 from .registry import Call, operator
@@ -234,20 +235,35 @@ def q8ta_conv2d_transposed(call: Call) -> None:
     emit_convolution(call, transposed=True)
 
 
-@operator("et_vk.embedding_q4gsw.default")
-def embedding_q4gsw(call: Call) -> None:
-    """Rows of a q4 table [V, D / 2] with scales [V, D / group]; argument 4: the low half is first."""
-    width = call.tensor(0).shape[1]
-    depth, group = 2 * width, call.integer(2)
+def emit_q4_embedding(call: Call, index: int, group: int, zeros: int | None, *, low_first: bool) -> None:
+    """Rows of a q4 table [V, D / 2] (argument 0) with scales [V, D / group] (1) and zero points like them or None."""
+    depth = 2 * call.tensor(0).shape[1]
     groups = call.tensor(1).shape[-1] if len(call.tensor(1).shape) > 1 else 1
-    half = four_bits(width, "row", low_first=bool(call.arg(4, False)))
+    value = four_bits(depth // 2, "row", low_first=low_first)
+    bindings = [binding(call, "weight", 0), binding(call, "scales", 1), index_binding(call, call.tensor_id(index))]
+    if zeros is not None:
+        bindings.append(binding(call, "zeros", zeros))
+        value = f"({value} - f32(zeros[zeros_offset + group]))"
     body = (
         f"    let k = i % {depth}u;\n    let row = u32(index[index_offset + i / {depth}u]);\n"
-        f"    let scale = f32(scales[scales_offset + row * {groups}u + k / {group}u]);\n"
-        f"    return {call.lowering.elem(call.out)}({half} * scale);\n"
+        f"    let group = row * {groups}u + k / {group}u;\n"
+        f"    return {call.lowering.elem(call.out)}({value} * f32(scales[scales_offset + group]));\n"
     )
-    bindings = (binding(call, "weight", 0), binding(call, "scales", 1), binding(call, "index", 3))
-    emit_compute(call, body, bindings)
+    emit_compute(call, body, tuple(bindings))
+
+
+@operator("et_vk.embedding_q4gsw.default")
+def embedding_q4gsw(call: Call) -> None:
+    """Arguments: table, scales, group size, indices, whether the low half is first."""
+    emit_q4_embedding(call, 3, call.integer(2), None, low_first=bool(call.arg(4, False)))
+
+
+@operator("quantized_decomposed.embedding_4bit.dtype")
+def embedding_4bit(call: Call) -> None:
+    """Arguments: table, scales [V] or [V, groups], zero points or None, -8, 7, indices."""
+    scales = call.tensor(1).shape
+    group = 2 * call.tensor(0).shape[1] // (scales[1] if len(scales) > 1 else 1)
+    emit_q4_embedding(call, 5, group, None if call.arg(2) is None else 2, low_first=False)
 
 
 @operator("et_vk.linear_q4gsw_backward.default")

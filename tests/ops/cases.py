@@ -97,7 +97,8 @@ def find_operator(name: str) -> Any:
 
 def golden(case: Case) -> list[Any]:
     """PyTorch's outputs, then the arguments that it wrote; None for what nobody should read."""
-    import executorch.backends.vulkan.custom_ops_lib  # noqa: F401 - registers et_vk
+    import executorch.backends.vulkan.custom_ops_lib
+    import executorch.exir.passes._quant_patterns_and_replacements  # noqa: F401 - registers more of them
     import torch.ao.quantization.fx._decomposed  # noqa: F401 - registers quantized_decomposed
 
     args = [to_torch(arg, case.single) for arg in case.args[: case.torch_args]]

@@ -47,6 +47,27 @@ def four_bits() -> list[Case]:
     return rows
 
 
+def four_bit_tables() -> list[Case]:
+    """Tables that the exporter leaves as they are: of odd widths, or with zero points."""
+    rows = []
+    for depth, groups, zeros in ((6, 1, False), (10, 5, False), (12, 2, True), (32, 1, True), (8, 0, False)):
+        table = codes(9, depth)
+        scales = positive(9, groups) if groups else positive(9)
+        points = integers(9, groups, low=-3, high=4).astype(np.float32) if zeros else None
+        indices = integers(2, 3, low=0, high=9, dtype="int64")
+        rows.append(
+            Case(
+                f"depth {depth}, {groups} groups{', zero points' * zeros}",
+                "quantized_decomposed.embedding_4bit.dtype",
+                (table, scales, points, -8, 7, indices, None),
+                torch_args=6,
+                torch_kwargs=(("dtype", torch.float32),),
+                single=True,
+            )
+        )
+    return rows
+
+
 def eight_bits() -> list[Case]:
     rows = []
     for m, k, n in ((1, 8, 4), (3, 16, 8), (5, 33, 7), (2, 64, 64), (7, 1, 3)):
@@ -148,4 +169,4 @@ def training() -> list[Case]:
     return rows
 
 
-ROWS = [row for family in (four_bits, eight_bits, rotary, training) for row in family()]
+ROWS = [row for family in (four_bits, four_bit_tables, eight_bits, rotary, training) for row in family()]

@@ -9,6 +9,7 @@ import numpy as np
 from .cache_rows import ROWS as WRITING
 from .cases import Case, booleans, case, integers, positive, randn, special
 from .quantized_rows import ROWS as QUANTIZED
+from .seldom_rows import ROWS as SELDOM
 
 FLOAT_UNARY = ("sigmoid", "tanh", "exp", "sin", "cos", "hardswish", "relu", "neg", "abs", "round", "gelu", "hardshrink")
 SCALAR_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -17,8 +18,7 @@ SCALAR_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 def float_unary() -> list[Case]:
     rows = [case(f"aten.{name}.default", randn(3, 37)) for name in FLOAT_UNARY]
     rows += [
-        case(f"aten.{name}.default", special(4, 5), name="special")
-        for name in ("relu", "neg", "abs", "sigmoid", "tanh", "exp", "gelu", "round")
+        case(f"aten.{name}.default", special(4, 5), name="special") for name in (*FLOAT_UNARY, "sqrt", "rsqrt", "log10")
     ]
     rows += [case(f"aten.{name}.default", positive(3, 37)) for name in ("sqrt", "rsqrt", "log10")]
     tanh = (("approximate", "tanh"),)
@@ -350,4 +350,4 @@ FAMILIES = (
     float_unary, empty, comparisons, selection, products, rows_and_reductions, moves, made, arithmetic, windows
 )  # fmt: skip
 
-ROWS: list[Case] = [*(row for family in FAMILIES for row in family()), *QUANTIZED, *WRITING]
+ROWS: list[Case] = [*(row for family in FAMILIES for row in family()), *QUANTIZED, *WRITING, *SELDOM]
