@@ -40,12 +40,17 @@ class Target:
 
 @dataclass(frozen=True)
 class Binding:
-    """A tensor as a kernel sees it: under a name, as an array of elem."""
+    """A tensor as a kernel sees it: under a name, as an array of elem.
+
+    part: the elements (first, count) that are bound where a kernel takes a part of a tensor that
+    is larger than a device binds at once; else all.
+    """
 
     name: str
     tensor: int
     elem: str
     write: bool = False
+    part: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -294,8 +294,8 @@ class _Builder:
                 places[tensor] = BoundRange(0, 0, 0)  # replaced by `range_of`, when it is used
         return places, buffers
 
-    def range_of(self, tensor: int) -> tuple[BoundRange, int]:
-        """The bytes to bind for a tensor, and the first element of it in them."""
+    def range_of(self, tensor: int, part: tuple[int, int] | None = None) -> tuple[BoundRange, int]:
+        """The bytes to bind for a tensor or a part of it (first, count), and the first element of it in them."""
         place = self.lowering.place(tensor)
         root = self.tensors[place.root]
         elem = STORAGE_SIZE[self.lowering.elem(tensor)]
@@ -304,15 +304,18 @@ class _Builder:
             base = BoundRange(-1 - index, 0, -(-root.constant.size // 4) * 4)
         else:
             base = self.places[place.root]
-        start = base.offset + place.offset * elem
+        first, count = part or (0, None)
+        start = base.offset + (place.offset + first) * elem
         aligned = start // self.target.offset_alignment * self.target.offset_alignment
         end = base.offset + base.size
+        if count is not None:
+            end = min(end, -(-(start + count * elem) // 4) * 4)
         return BoundRange(base.buffer, aligned, end - aligned), (start - aligned) // elem
 
     def step(self, dispatch: Dispatch) -> Step:
         ranges, offsets = [], []
         for binding in dispatch.bindings:
-            bound, offset = self.range_of(binding.tensor)
+            bound, offset = self.range_of(binding.tensor, binding.part)
             if bound.size > self.target.max_binding_size:
                 raise LimitError(
                     f"{dispatch.op} binds {bound.size:,} bytes at once; "

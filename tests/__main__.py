@@ -13,6 +13,7 @@ CHECKS = (
     ("format", ["ruff", "format", "--check", "--quiet", "."]),
     ("types", ["mypy"]),
 )
+EXPORTS = (("exports", "export.goldens"), ("peer's cases", "tests.ops.peer_cases"))
 
 
 def timed(name: str, command: list[str]) -> int:
@@ -34,8 +35,9 @@ def main() -> int:
         print(f"python -m tests: {error}", file=sys.stderr)
         return 1
     failed = [name for name, command in CHECKS if timed(name, command)]
-    if timed("exports", ["export.goldens"]):
-        failed.append("exports")
+    for name, module in EXPORTS:
+        if timed(name, [module]):
+            failed.append(name)
     if failed:
         print(f"failed before the tests: {', '.join(failed)}", flush=True)
     code = subprocess.run([sys.executable, "-m", "pytest", *sys.argv[1:]], cwd=ROOT).returncode

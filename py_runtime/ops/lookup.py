@@ -6,9 +6,12 @@ within the table's buffer and nowhere else; PyTorch would raise.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ..dtypes import STORAGE_SIZE
 from ..expression import broadcast_index, strides
 from ..graph import Ref
-from ..kernels import Binding, read
+from ..kernels import Binding, Dispatch, linear_grid, read, write
 from .copies import copy
 from .registry import Call, operator
 
@@ -31,12 +34,33 @@ def value_at(name: str, at: str) -> str:
 
 @operator("aten.embedding.default")
 def embedding(call: Call) -> None:
-    """weight [V, D], indices [..] -> [.., D]."""
+    """weight [V, D], indices [..] -> [.., D]. A table larger than a binding is read part by part."""
+    weight, index, out = call.tensor_id(0), call.tensor_id(1), call.out
     rows, width = call.tensor(0).shape
-    row = wrapped(value_at("index", f"i / {width}u"), rows)
-    count = call.lowering.tensors[call.out].count
-    source = f"{row} * {width}u + i % {width}u"
-    copy(call, call.tensor_id(0), call.out, count, source, extra=(index_binding(call, call.tensor_id(1)),))
+    elem, out_elem = call.lowering.elem(weight), call.lowering.elem(out)
+    count = call.lowering.tensors[out].count
+    each = max(1, (call.target.max_binding_size - call.target.offset_alignment) // (max(width, 1) * STORAGE_SIZE[elem]))
+    whole = rows <= each
+    for first in range(0, rows, each) if not whole else (0,):
+        here = rows if whole else min(each, rows - first)
+        row = f"min({wrapped(value_at('index', f'i / {width}u'), rows)}, {max(rows, 1) - 1}u)"
+        code = f"alias out_elem = {out_elem};\nfn row_of(i: u32) -> u32 {{\n    return {row};\n}}\n"
+        table = read("x", weight, elem)
+        call.emit(
+            Dispatch(
+                op=call.op,
+                route="embedding",
+                shader="embedding.wgsl",
+                bindings=(
+                    table if whole else replace(table, part=(first * width, here * width)),
+                    index_binding(call, index),
+                    write("out", out, out_elem),
+                ),
+                grid=linear_grid(count, 64, call.target),
+                constants={"count": count, "WIDTH": width, "FIRST": first, "ROWS": here},
+                code=code,
+            )
+        )
 
 
 @operator("aten.index_select.default")

@@ -6,14 +6,13 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from export.lower import describe
 from py_runtime.ops import OPERATORS
 from py_runtime.passes.specialize import SYMBOLIC
 
+from .peer_cases import find_cases
 from .rows import ROWS
-from .test_peer import ALL, archive_folder
+from .test_peer import ALL
 
 #: In the partitioner's list, but gone before a graph is serialized: checks of sizes, and tuple indexing.
 NEVER_SERIALIZED = {"_assert_scalar.default", "sym_constrain_range_for_size.default", "getitem"}
@@ -56,9 +55,8 @@ def test_all_that_the_written_lists_name_is_there(shared: Path) -> None:
 
 def test_every_operator_has_rows() -> None:
     """Five for each operator that the peer's suite leaves out; llama.x is x under another name."""
-    folder = archive_folder()
-    if folder is None:
-        pytest.skip("what the peer's suite covers is read from its archive")
+    folder = find_cases()
+    assert folder is not None
     peer = Counter(
         op for pte in {case["pte"] for case in ALL} for op in describe((folder / pte).read_bytes()).operators
     )

@@ -1,6 +1,6 @@
 """The cases of ExecuTorch's own WebGPU suite: exported programs with inputs and goldens.
 
-The archive (`optests.tar.xz` in the test data) holds 390 checks. A check passes when every
+There are 390 checks (peer_cases.py says where they come from). A check passes when every
 element has |out - golden| <= atol + rtol * |golden|, shape and dtype agree, and NaN stands only
 where the golden has it. All run in one page with one boot of Python.
 """
@@ -8,35 +8,21 @@ where the golden has it. All run in one page with one boot of Python.
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from export.fetch import cache_folder, test_data
 from tests.site import Failure, RuntimePage
 
-ARCHIVE = "optests.tar.xz"
+from .peer_cases import find_cases
+
 CASES = 390
 
 
-def archive_folder() -> Path | None:
-    """The unpacked archive, or None where it is not."""
-    data = test_data()
-    if data is None or not (data / ARCHIVE).is_file():
-        return None
-    folder = cache_folder() / "optests"
-    if not (folder / "optests" / "manifest.json").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(data / ARCHIVE) as tar:
-            tar.extractall(folder, filter="data")
-    return folder / "optests"
-
-
 def load_cases() -> list[dict[str, Any]]:
-    folder = archive_folder()
+    folder = find_cases()
     return json.loads((folder / "manifest.json").read_text()) if folder else []
 
 
@@ -54,9 +40,9 @@ def read(folder: Path, entry: dict[str, Any]) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def folder(site: Any) -> Path:
-    found = archive_folder()
+    found = find_cases()
     if found is None:
-        pytest.skip(f"{ARCHIVE} is not in the test data (PTERON_TEST_DATA)")
+        pytest.fail("the peer's cases are missing: run `python -m tests.ops.peer_cases`, or `python -m tests`")
     site.folders["optests"] = found
     return found
 
