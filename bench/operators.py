@@ -34,33 +34,32 @@ def tensor(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def own_cases() -> Iterator[dict[str, Any]]:
-    """The rows of tests/ops/rows.py."""
-    from tests.ops.cases import golden, output_specs
-    from tests.ops.rows import ROWS
-    from tests.ops.write_program import write_program
+    """The rows of tests/ops/rows.py, in f32 and in f16."""
+    from tests.ops.cases import prepare
+    from tests.ops.rows import HALF_ROWS, ROWS
 
-    for row in ROWS:
-        expected = golden(row)
-        specs = output_specs(expected)
-        data, inputs = write_program(row.op, row.args, specs)
-        outputs = [
-            {**tensor(want.astype(spec.dtype)), "rtol": row.rtol, "atol": row.atol, "index": i}
-            for i, (want, spec) in enumerate(zip(expected, specs, strict=True))
-        ]
-        yield {
-            "suite": "rows",
-            "name": f"{row.op} {row.name}",
-            "pte": encode(data),
-            "inputs": [tensor(a) for a in inputs],
-            "outputs": outputs,
-        }
+    for suite, rows in (("rows", ROWS), ("rows in f16", HALF_ROWS)):
+        for row in rows:
+            prepared = prepare(row)
+            yield {
+                "suite": suite,
+                "name": f"{row.op} {row.name}",
+                "pte": encode(prepared.pte),
+                "inputs": [tensor(a) for a in prepared.inputs],
+                "outputs": [
+                    {**tensor(want), "rtol": row.rtol, "atol": row.atol, "index": i}
+                    for i, want in enumerate(prepared.outputs)
+                    if want is not None
+                ],
+            }
 
 
 def peer_cases() -> Iterator[dict[str, Any]]:
-    """The peer's archive, where it is."""
-    from tests.ops.test_peer import ALL, archive_folder, name_of, read
+    """The peer's suite (tests/ops/peer_cases.py)."""
+    from tests.ops.peer_cases import find_cases
+    from tests.ops.test_peer import ALL, name_of, read
 
-    folder = archive_folder()
+    folder = find_cases()
     for case in ALL:
         assert folder is not None
         golden = case["golden"]

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from py_runtime.graph import parse_delegate
+from py_runtime.graph import Graph, parse_delegate
 from py_runtime.program import KernelCall, parse_program
 
 Progress = Callable[[str, float], None]
@@ -123,22 +123,27 @@ class _Stages:
         self.start = now
 
 
-def describe(pte: bytes) -> Lowered:
-    """What a program consists of, read back with the runtime's own reader."""
-    program = parse_program(pte, len(pte))
-    delegates, cpu, gpu = 0, Counter[str](), Counter[str]()
-    for method in program.methods.values():
-        cpu.update(s.operator for chain in method.chains for s in chain if isinstance(s, KernelCall))
+def delegate_graphs(pte: bytes) -> list[Graph]:
+    """The graphs of a program's delegates, read back with the runtime's own reader."""
+    graphs = []
+    for method in parse_program(pte, len(pte)).methods.values():
         for delegate in method.delegates:
-            delegates += 1
             if delegate.inline is not None:
-                graph = parse_delegate(delegate.inline)
+                graphs.append(parse_delegate(delegate.inline))
             else:
                 assert delegate.region is not None
                 start = delegate.region.offset
-                graph = parse_delegate(pte[start : start + delegate.region.size], start)
-            gpu.update(node.op for node in graph.nodes)
-    return Lowered(pte, delegates, dict(cpu), dict(gpu.most_common()))
+                graphs.append(parse_delegate(pte[start : start + delegate.region.size], start))
+    return graphs
+
+
+def describe(pte: bytes) -> Lowered:
+    """What a program consists of."""
+    methods = parse_program(pte, len(pte)).methods.values()
+    cpu = Counter(s.operator for m in methods for chain in m.chains for s in chain if isinstance(s, KernelCall))
+    graphs = delegate_graphs(pte)
+    gpu = Counter(node.op for graph in graphs for node in graph.nodes)
+    return Lowered(pte, len(graphs), dict(cpu), dict(gpu.most_common()))
 
 
 def prepare(module: nn.Module) -> nn.Module:

@@ -119,3 +119,32 @@ def open_runtime(browser, site, adapter=None) -> Iterator[RuntimePage]:
     yield RuntimePage(opened, site)
     context.close()
     assert not problems(), problems()
+
+
+# Lets the page run Python in the worker, beside the calls that are there.
+RUN_PYTHON = """
+CALLS.python = async ({ code }) => {
+  const { pyodide } = await ready();
+  await pyodide.loadPackage("numpy", { messageCallback: () => {} });
+  return pyodide.runPythonAsync(code);
+};
+"""
+
+
+@pytest.fixture
+def python(page, site):
+    """A function that runs Python in the worker and gives its last value."""
+
+    def worker(route) -> None:
+        body = route.fetch().text().replace("self.onmessage =", RUN_PYTHON + "self.onmessage =")
+        route.fulfill(body=body, content_type="text/javascript")
+
+    page.context.route("**/worker.js", worker)
+    page.goto(site.url + "test-data/blank.html")
+    page.evaluate(
+        """async () => {
+          const { Runtime } = await import("/pteron.js");
+          window.runtime = await Runtime.create();
+        }"""
+    )
+    return lambda code: page.evaluate("(code) => window.runtime.channel.call('python', { code })", code)

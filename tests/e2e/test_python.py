@@ -5,18 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from export.small_programs import SMALL
-
-# Lets the page run Python in the worker, beside the calls that are there.
-RUN_PYTHON = """
-CALLS.python = async ({ code }) => {
-  const { pyodide } = await ready();
-  await pyodide.loadPackage("numpy", { messageCallback: () => {} });
-  return pyodide.runPythonAsync(code);
-};
-"""
 
 SCRIPT = """
 import io, json
@@ -63,25 +52,6 @@ assert {stage for stage, _, _ in seen} >= {"download"}
 runtime.close()
 json.dumps(results)
 """
-
-
-@pytest.fixture
-def python(page: Any, site: Any) -> Any:
-    """A function that runs Python in the worker and gives its last value."""
-
-    def worker(route: Any) -> None:
-        body = route.fetch().text().replace("self.onmessage =", RUN_PYTHON + "self.onmessage =")
-        route.fulfill(body=body, content_type="text/javascript")
-
-    page.context.route("**/worker.js", worker)
-    page.goto(site.url + "test-data/blank.html")
-    page.evaluate(
-        """async () => {
-          const { Runtime } = await import("/pteron.js");
-          window.runtime = await Runtime.create();
-        }"""
-    )
-    return lambda code: page.evaluate("(code) => window.runtime.channel.call('python', { code })", code)
 
 
 def test_numpy_in_and_out(python: Any, goldens: Path) -> None:

@@ -6,13 +6,13 @@ The golden is PyTorch's own operator, in fp64 where the arguments are floats.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from .write_program import Picked, Spec
+from .write_program import Picked, Spec, write_program
 
 #: f32 sums in another order and a GPU's own exp, log and division differ by less.
 RTOL, ATOL = 1e-4, 1e-5
@@ -31,6 +31,7 @@ class Case:
     torch_args: int | None = None  # how many arguments PyTorch takes by position, when not all
     single: bool = False  # golden in f32, for operators that take nothing else
     written: tuple[int, ...] = ()  # arguments that the operator writes; outputs too, after its own
+    half: bool = False  # floats are stored in f16
     reference: Callable[..., list[Any]] | None = None  # the golden, where it is not the operator itself
 
     def __str__(self) -> str:
@@ -78,10 +79,12 @@ def special(*shape: int) -> np.ndarray:
 
 
 def to_torch(arg: Any, single: bool = False) -> Any:
-    """An argument for the golden: floats in fp64 unless single, integers as they are."""
+    """An argument for the golden: floats in fp64 or, if single, in f32; integers as they are."""
     if isinstance(arg, np.ndarray):
         tensor = torch.from_numpy(arg.copy())
-        return tensor.double() if tensor.is_floating_point() and not single else tensor
+        if tensor.is_floating_point():
+            return tensor.float() if single else tensor.double()
+        return tensor
     if isinstance(arg, Picked):
         return int(arg.values[arg.index])
     if isinstance(arg, list | tuple):
@@ -107,9 +110,53 @@ def golden(case: Case) -> list[Any]:
     return [None if r is None else r.numpy() for r in [*results, *(args[i] for i in case.written)]]
 
 
-def output_specs(outputs: Sequence[Any]) -> list[Spec]:
-    """What the graph stores for the golden's outputs: f32 for f64, int32 for int64."""
-    stored = {"float64": "float32", "int64": "int32"}
-    return [
-        Spec("float32", (1,)) if o is None else Spec(stored.get(o.dtype.name, o.dtype.name), o.shape) for o in outputs
-    ]
+def output_specs(outputs: Sequence[Any], floats: str = "float32") -> list[Spec]:
+    """What the graph stores for the golden's outputs: `floats` for all floats, int32 for int64."""
+
+    def spec(output: Any) -> Spec:
+        if output is None:
+            return Spec(floats, (1,))
+        if output.dtype.kind == "f":
+            return Spec(floats, output.shape)
+        return Spec("int32" if output.dtype == np.int64 else output.dtype.name, output.shape)
+
+    return [spec(output) for output in outputs]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A case ready to run: its program, inputs, and for each output the golden in the graph's dtype, or None."""
+
+    pte: bytes
+    inputs: list[np.ndarray]
+    outputs: list[np.ndarray | None]
+
+
+def prepare(case: Case) -> Prepared:
+    """Write the case's program and compute its golden."""
+    expected = golden(case)
+    own = expected[: len(expected) - len(case.written)]
+    floats = "float16" if case.half else "float32"
+    pte, inputs = write_program(case.op, case.args, output_specs(own, floats), case.written)
+    specs = output_specs(expected, floats)
+    with np.errstate(over="ignore"):
+        wanted = [None if e is None else e.astype(s.dtype) for e, s in zip(expected, specs, strict=True)]
+    return Prepared(pte, inputs, wanted)
+
+
+#: Of f16: half a unit in the last place is 2^-11 of a value; sums are in f32 and rounded once.
+HALF_RTOL, HALF_ATOL = 1e-3, 1e-4
+
+
+def half_of(case: Case) -> Case | None:
+    """The case in f16: float arguments rounded to it, the golden in fp64 from those; None without float arguments."""
+
+    def rounded(arg: Any) -> Any:
+        if isinstance(arg, np.ndarray) and arg.dtype == np.float32:
+            return arg.astype(np.float16)
+        return [rounded(item) for item in arg] if isinstance(arg, list) else arg
+
+    if not any(array.dtype == np.float32 for array in _arrays(case.args)):
+        return None
+    tolerance = {"rtol": max(case.rtol, HALF_RTOL), "atol": max(case.atol, HALF_ATOL)}
+    return replace(case, args=tuple(rounded(arg) for arg in case.args), half=True, **tolerance)

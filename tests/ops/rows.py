@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from .cache_rows import ROWS as WRITING
-from .cases import Case, booleans, case, integers, positive, randn, special
+from .cases import Case, booleans, case, half_of, integers, positive, randn, special
 from .quantized_rows import ROWS as QUANTIZED
+from .rank_rows import ROWS as RANKS
 from .seldom_rows import ROWS as SELDOM
 
 FLOAT_UNARY = ("sigmoid", "tanh", "exp", "sin", "cos", "hardswish", "relu", "neg", "abs", "round", "gelu", "hardshrink")
@@ -118,6 +119,12 @@ def rows_and_reductions() -> list[Case]:
             )
         ]
     rows += [case("aten.sum.dim_IntList", integers(4, 6), [1], False)]
+    hundreds = randn(2, 1000) + np.float32(200)  # whose sum is past what f16 holds
+    rows += [
+        case("aten.mean.dim", hundreds, [1], False, name="sum past f16"),
+        case("aten.avg_pool2d.default", hundreds.reshape(1, 2, 20, 50), [20, 50], name="sum past f16"),
+        case("et_vk.rms_norm.default", hundreds, positive(1000), 1e-6, name="sum past f16"),
+    ]
     for op in ("aten.amax.default", "aten.amin.default"):
         rows += [
             case(op, randn(2, 3, 4), [0, 2], False),
@@ -350,4 +357,5 @@ FAMILIES = (
     float_unary, empty, comparisons, selection, products, rows_and_reductions, moves, made, arithmetic, windows
 )  # fmt: skip
 
-ROWS: list[Case] = [*(row for family in FAMILIES for row in family()), *QUANTIZED, *WRITING, *SELDOM]
+ROWS: list[Case] = [*(row for family in FAMILIES for row in family()), *QUANTIZED, *WRITING, *SELDOM, *RANKS]
+HALF_ROWS: list[Case] = [half for row in ROWS if (half := half_of(row)) is not None]

@@ -10,6 +10,7 @@ from export.lower import describe
 from py_runtime.ops import OPERATORS
 from py_runtime.passes.specialize import SYMBOLIC
 
+from .operator_table import PAGE, page
 from .peer_cases import find_cases
 from .rows import ROWS
 from .test_peer import ALL
@@ -63,3 +64,7 @@ def test_every_operator_has_rows() -> None:
     own = Counter(row.op.removeprefix("llama.") for row in ROWS)
     few = {op: own[op.removeprefix("llama.")] for op in OPERATORS if not peer[op]}
     assert {op: count for op, count in few.items() if count < ROWS_EACH} == {}
+
+
+def test_the_operator_table_is_up_to_date() -> None:
+    assert page() == PAGE.read_text(), "run `python -m tests.ops.operator_table`"

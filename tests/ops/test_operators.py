@@ -12,25 +12,22 @@ from py_runtime.kernels import Target
 from py_runtime.plan import make_plan
 from tests.site import Failure, RuntimePage
 
-from .cases import Case, golden, output_specs, randn
-from .rows import ROWS
-from .write_program import write_program
+from .cases import Case, prepare, randn
+from .rows import HALF_ROWS, ROWS
 
 
 def check(page: RuntimePage, row: Case) -> None:
     """Run a row in the page and compare every output with PyTorch's."""
-    expected = golden(row)
-    own = expected[: len(expected) - len(row.written)]
-    data, inputs = write_program(row.op, row.args, output_specs(own), row.written)
-    outputs = page.run(page.site.put("case.pte", data), inputs)
+    prepared = prepare(row)
+    outputs = page.run(page.site.put("case.pte", prepared.pte), prepared.inputs)
     assert not isinstance(outputs, Failure), outputs
-    assert len(outputs) == len(expected)
-    for got, want in zip(outputs, expected, strict=True):
+    assert len(outputs) == len(prepared.outputs)
+    for got, want in zip(outputs, prepared.outputs, strict=True):
         if want is None:
             continue
-        assert got.shape == want.shape
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
         if want.dtype.kind == "f":
-            np.testing.assert_allclose(got, want.astype(np.float32), rtol=row.rtol, atol=row.atol)
+            np.testing.assert_allclose(*(a.astype(np.float32) for a in (got, want)), rtol=row.rtol, atol=row.atol)
         else:
             np.testing.assert_array_equal(got, want)
 
@@ -42,6 +39,12 @@ def test_names_are_different() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_operator(runtime_page: RuntimePage, row: Case) -> None:
+    check(runtime_page, row)
+
+
+@pytest.mark.parametrize("row", HALF_ROWS, ids=str)
+def test_operator_in_f16(runtime_page: RuntimePage, row: Case) -> None:
+    """Here without `shader-f16`: widened on upload. With it the same rows run on a GPU (bench/operators.py)."""
     check(runtime_page, row)
 
 

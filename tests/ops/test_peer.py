@@ -51,10 +51,9 @@ def test_no_case_is_lost(folder: Path) -> None:
     assert len(ALL) == CASES
 
 
-@pytest.mark.parametrize("case", ALL, ids=name_of)
-def test_peer_case(runtime_page: RuntimePage, folder: Path, case: dict[str, Any]) -> None:
+def check_case(page: RuntimePage, folder: Path, case: dict[str, Any]) -> None:
     inputs = [read(folder, entry) for entry in case["inputs"]]
-    outputs = runtime_page.run(f"/test-data/optests/{case['pte']}", inputs)
+    outputs = page.run(f"/test-data/optests/{case['pte']}", inputs)
     assert not isinstance(outputs, Failure), outputs
     golden = read(folder, case["golden"])
     got = outputs[case["golden"]["output_index"]]
@@ -63,3 +62,13 @@ def test_peer_case(runtime_page: RuntimePage, folder: Path, case: dict[str, Any]
     near = np.abs(got.astype(np.float64) - golden) <= case["atol"] + case["rtol"] * np.abs(golden.astype(np.float64))
     same = (got == golden) | ((got != got) & (golden != golden))
     assert (near | same).all(), f"{(~(near | same)).sum()} of {golden.size} elements differ"
+
+
+@pytest.mark.parametrize("case", ALL, ids=name_of)
+def test_peer_case(runtime_page: RuntimePage, folder: Path, case: dict[str, Any]) -> None:
+    check_case(runtime_page, folder, case)
+
+
+@pytest.mark.parametrize("case", ALL, ids=name_of)
+def test_peer_case_with_default_limits(plain_gpu_page: RuntimePage, folder: Path, case: dict[str, Any]) -> None:
+    check_case(plain_gpu_page, folder, case)

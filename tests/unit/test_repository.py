@@ -53,9 +53,3 @@ def test_runtime_imports_without_numpy_and_javascript(tmp_path: Path) -> None:
     script = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; import py_runtime.bridge, py_runtime.plan"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_operator_table_is_up_to_date() -> None:
-    from export.operator_table import PAGE, page
-
-    assert page() == PAGE.read_text(), "run `python -m export.operator_table`"
