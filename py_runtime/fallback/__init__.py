@@ -7,7 +7,19 @@ output; what it gives is stored in the output's dtype and shape.
 
 from __future__ import annotations
 
-from . import elementwise, layers, moves, reductions
-from .registry import KERNELS, Kernel
+from . import convolution, elementwise, images, indexing, layers, moves, numbers, reductions
+from .registry import KERNELS, Kernel, call_kernel
 
-__all__ = ["KERNELS", "Kernel", "elementwise", "layers", "moves", "reductions"]
+__all__ = [
+    "KERNELS",
+    "Kernel",
+    "call_kernel",
+    "convolution",
+    "elementwise",
+    "images",
+    "indexing",
+    "layers",
+    "moves",
+    "numbers",
+    "reductions",
+]

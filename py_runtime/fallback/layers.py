@@ -1,4 +1,4 @@
-"""Kernels of layers: products, convolution, norms, pooling."""
+"""Kernels of layers: products, norms, distances, Fourier transforms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .registry import Array, kernel
+from .registry import Array, Function, kernel
 
 
 @kernel("mm.out", 2)
@@ -17,81 +17,14 @@ def matmul(a: Array, b: Array) -> Array:
 
 @kernel("addmm.out", 5)
 def addmm(bias: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
-    return np.asarray(beta * bias + alpha * np.matmul(a, b))
+    product = np.matmul(a, b)
+    return np.asarray(alpha * product + beta * bias if beta else alpha * product)
 
 
 @kernel("linear.out", 3)
 def linear(x: Array, weight: Array, bias: Array | None) -> Array:
     product = np.matmul(x, weight.T)
     return product if bias is None else product + bias
-
-
-def each(values: list[int], rank: int) -> list[int]:
-    return list(values) * rank if len(values) == 1 else list(values)
-
-
-@kernel("convolution.out", 9)
-def convolution(
-    x: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    transposed: bool,
-    output_padding: list[int],
-    groups: int,
-) -> Array:
-    """Any rank, groups, dilation; a sum over the kernel's taps of matrix products.
-
-    x [N, C, *spatial], weight [O, C/groups, *kernel] (transposed: [C, O/groups, *kernel]).
-    """
-    rank = weight.ndim - 2
-    stride, padding, dilation = (each(v, rank) for v in (stride, padding, dilation))
-    extra = each(output_padding or [0], rank)
-    kernel_size = weight.shape[2:]
-    spatial = x.shape[2:]
-    if transposed:
-        size = [
-            (n - 1) * s - 2 * p + d * (k - 1) + e + 1
-            for n, s, p, d, k, e in zip(spatial, stride, padding, dilation, kernel_size, extra, strict=True)
-        ]
-        channels = weight.shape[1] * groups
-    else:
-        size = [
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, s, p, d, k in zip(spatial, stride, padding, dilation, kernel_size, strict=True)
-        ]
-        channels = weight.shape[0]
-    batch, in_channels = x.shape[:2]
-    whole = [n + 2 * p for n, p in zip(size if transposed else spatial, padding, strict=True)]
-    padded = np.zeros((batch, channels if transposed else in_channels, *whole), x.dtype)
-    inner = (
-        slice(None),
-        slice(None),
-        *(slice(p, p + n) for p, n in zip(padding, size if transposed else spatial, strict=True)),
-    )
-    if not transposed:
-        padded[inner] = x
-    grouped = (batch, groups, in_channels // groups, -1)
-    out = np.zeros((batch, groups, channels // groups, int(np.prod(size))), x.dtype)
-    steps = spatial if transposed else size
-    for tap in np.ndindex(*kernel_size):
-        cut = tuple(
-            slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilation, steps, stride, strict=True)
-        )
-        taps = weight[(slice(None), slice(None), *tap)]
-        if transposed:
-            by_group = taps.reshape(groups, in_channels // groups, -1).transpose(0, 2, 1)
-            part = np.matmul(by_group, x.reshape(grouped))
-            padded[(slice(None), slice(None), *cut)] += part.reshape(batch, channels, *spatial)
-        else:
-            by_group = taps.reshape(groups, channels // groups, -1)
-            out += np.matmul(by_group, padded[(slice(None), slice(None), *cut)].reshape(grouped))
-    result = padded[inner] if transposed else out.reshape(batch, channels, *size)
-    if bias is not None:
-        result = result + bias.reshape(-1, *[1] * rank)
-    return np.asarray(result)
 
 
 @kernel("native_layer_norm.out", 5, 3)
@@ -134,43 +67,81 @@ def affine(x: Array, weight: Array | None, bias: Array | None, rank: int | None)
     return out if bias is None else out + fitted(bias)
 
 
-@kernel("max_pool2d_with_indices.out", 6, 2)
-def max_pool2d(
-    x: Array, kernel_size: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil: bool
-) -> tuple[Array, ...]:
-    size, step = each(kernel_size, 2), each(stride or kernel_size, 2)
-    pad, gap = each(padding, 2), each(dilation, 2)
-    counts = []
-    for n, k, s, p, d in zip(x.shape[-2:], size, step, pad, gap, strict=True):
-        span = n + 2 * p - d * (k - 1) - 1
-        count = (-(-span // s) if ceil else span // s) + 1
-        counts.append(count - (ceil and (count - 1) * s >= n + p))
-    best = np.full((*x.shape[:-2], *counts), -np.inf)
-    at = np.zeros(best.shape, np.int64)
-    height, width = x.shape[-2:]
-    for ky, kx in np.ndindex(*size):
-        y = np.arange(counts[0]) * step[0] - pad[0] + ky * gap[0]
-        column = np.arange(counts[1]) * step[1] - pad[1] + kx * gap[1]
-        inside = ((y >= 0) & (y < height))[:, None] & ((column >= 0) & (column < width))[None]
-        values = x[..., np.clip(y, 0, height - 1)[:, None], np.clip(column, 0, width - 1)[None]]
-        better = inside & ((values > best) | (np.isnan(values) & ~np.isnan(best)))
-        best = np.where(better, values, best)
-        at = np.where(better, y[:, None] * width + column[None], at)
-    return best, at
-
-
-@kernel("upsample_nearest2d.vec_out", 3)
-def upsample_nearest(x: Array, size: list[int] | None, factors: list[float] | None) -> Array:
-    shape = size or [int(n * f) for n, f in zip(x.shape[-2:], factors or [], strict=True)]
-    scales = [1 / f for f in factors] if factors else [n / m for n, m in zip(x.shape[-2:], shape, strict=True)]
-    rows, columns = (
-        np.minimum((np.arange(m) * s).astype(np.intp), n - 1)
-        for m, s, n in zip(shape, scales, x.shape[-2:], strict=True)
-    )
-    return x[..., rows[:, None], columns[None]]
-
-
 @kernel("native_dropout.out", 3, 2)
 def dropout(x: Array, *_: Any) -> tuple[Array, ...]:
     """At inference: nothing is dropped."""
     return x, np.ones(x.shape, bool)
+
+
+def statistics(x: Array) -> tuple[Array, Array]:
+    """Mean and biased variance of each channel (dimension 1)."""
+    dims = (0, *range(2, x.ndim))
+    return x.mean(dims, np.float64), x.var(dims, np.float64)
+
+
+@kernel("_native_batch_norm_legit.no_stats_out", 6, 3)
+def batch_norm_of_batch(
+    x: Array, weight: Array | None, bias: Array | None, training: bool, momentum: float, eps: float
+) -> tuple[Array, ...]:
+    mean, variance = statistics(x)
+    out, *_ = batch_norm(x, weight, bias, mean, variance, momentum, eps)
+    return out, mean, 1 / np.sqrt(variance + eps)
+
+
+@kernel("_native_batch_norm_legit.out", 8, 3, writes=(3, 4))
+def batch_norm_running(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array,
+    running_variance: Array,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, ...]:
+    if not training:
+        kept = running_mean, running_variance
+        return *batch_norm(x, weight, bias, *kept, momentum, eps), *kept
+    mean, variance = statistics(x)
+    count = x.size // x.shape[1]
+    unbiased = variance * count / max(count - 1, 1)
+    return (
+        *batch_norm_of_batch(x, weight, bias, training, momentum, eps),
+        running_mean + momentum * (mean - running_mean),
+        running_variance + momentum * (unbiased - running_variance),
+    )
+
+
+def distance(difference: Array, p: float) -> Array:
+    """The p-norm over the last dimension."""
+    return np.linalg.norm(difference, p, -1) if difference.shape[-1] else np.zeros(difference.shape[:-1])
+
+
+@kernel("_cdist_forward.out", 4)
+def cdist(x: Array, y: Array, p: float, *_: Any) -> Array:
+    return distance(x[..., :, None, :] - y[..., None, :, :], p)
+
+
+@kernel("_pdist_forward.out", 2)
+def pdist(x: Array, p: float) -> Array:
+    first, second = np.triu_indices(len(x), 1)
+    return distance(x[first] - x[second], p)
+
+
+#: PyTorch's fft_norm_mode: what a transform of n points is multiplied by
+FFT_SCALE: dict[int, Function] = {0: lambda n: 1.0, 1: lambda n: n**-0.5, 2: lambda n: 1.0 / n}
+
+
+@kernel("_fft_r2c.out", 4)
+def fft_r2c(x: Array, dims: list[int], normalization: int, onesided: bool) -> Array:
+    count = int(np.prod([x.shape[d] for d in dims]))
+    found = np.fft.rfftn(x, axes=dims) if onesided else np.fft.fftn(x, axes=dims)
+    return found * FFT_SCALE[normalization](count)
+
+
+@kernel("_fft_c2r.out", 4)
+def fft_c2r(x: Array, dims: list[int], normalization: int, last: int) -> Array:
+    """The inverse, without NumPy's division by the count."""
+    sizes = [*(x.shape[d] for d in dims[:-1]), last]
+    count = int(np.prod(sizes))
+    return np.fft.irfftn(x, sizes, axes=dims) * count * FFT_SCALE[normalization](count)
