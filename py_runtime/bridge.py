@@ -35,10 +35,10 @@ class Bridge:
     def info(self) -> str:
         return json.dumps(asdict(self.runtime.info))
 
-    def adopt(self, files: Any) -> str:
-        """Take over files that the worker has opened: JSON of the program's number and methods."""
-        program = self.runtime.adopt(Files(files))
-        return json.dumps({"program": self.add(program), "methods": program.method_names})
+    async def adopt(self, files: Any, progress: Callable[[str, int, int], None]) -> str:
+        """Take over files that the worker has opened, and load them: JSON of the program's number and methods."""
+        program = await self.runtime.adopt(Files(files), progress)
+        return json.dumps({"program": self.add(program), "methods": program.method_names, "origin": program.origin})
 
     async def load_method(self, number: int, name: str, progress: Callable[[str, int, int], None]) -> str:
         program: Program = self.objects[number]

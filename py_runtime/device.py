@@ -89,11 +89,27 @@ class Files:
         self.js = files
 
     @classmethod
-    async def open(cls, device: Device, sources: Sequence[Any], progress: Progress | None) -> Files:
-        """Open a `.pte` and its `.ptd`s: URLs, bytes, or Blobs and ArrayBuffers from JavaScript."""
-        with translated(), _callback(progress) as report:
+    async def open(cls, device: Device, sources: Sequence[Any]) -> Files:
+        """Open a `.pte` and its `.ptd`s: URLs, bytes, or Blobs and ArrayBuffers from JavaScript. Weights come later."""
+        with translated():
             given = [to_js(s) if isinstance(s, bytes | bytearray | memoryview) else s for s in sources]
-            return cls(await pteron_js.openFiles(device.js, to_js(given), report))
+            return cls(await pteron_js.openFiles(device.js, to_js(given)))
+
+    async def load(self, progress: Progress | None) -> None:
+        """Send the weights to the GPU. progress(done, total) in bytes of the files."""
+        with translated(), _callback(progress) as report:
+            await self.js.load(report)
+
+    async def reload(self, device: Device) -> None:
+        """Send the weights to another device; nothing that was bound before is any more."""
+        with translated():
+            await self.js.reload(device.js)
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Where the weights came from: "cache" (kept, full, none or memory), and bytes "fetched" and "cached"."""
+        found: dict[str, Any] = self.js.origin.to_py()
+        return found
 
     def head(self, index: int = 0) -> tuple[bytes, int]:
         """The head of a file, as far as it was kept, and the whole file's size in bytes."""
@@ -111,6 +127,31 @@ class Files:
 
     def close(self) -> None:
         self.js.close()
+
+
+@dataclass
+class GpuTensor:
+    """A tensor that a run left on the GPU. array: its elements, once they have been read."""
+
+    js: Any
+    dtype: str
+    shape: tuple[int, ...]
+    array: Any = None
+
+    def reshape(self, shape: Sequence[int]) -> GpuTensor:
+        """The same memory in another shape."""
+        array = None if self.array is None else self.array.reshape(shape)
+        return GpuTensor(self.js, self.dtype, tuple(shape), array)
+
+    async def read(self) -> Any:
+        """Its bytes, flat, as a NumPy array of uint8."""
+        from .arrays import byte_array
+
+        with translated():
+            return byte_array(await self.js.read())
+
+    def destroy(self) -> None:
+        self.js.destroy()
 
 
 class StateBuffers:
@@ -144,9 +185,15 @@ class BoundPlan:
             return cls(await pteron_js.bind(device.js, device.queue, text, files.js, states.js, report))
 
     async def run(self, inputs: Any) -> Any:
-        """One run: typed arrays in, typed arrays out, one call into JavaScript."""
+        """One run: typed arrays or tensors on the GPU in, typed arrays out, one call into JavaScript."""
         with translated():
             return await self.js.run(inputs)
+
+    async def run_keeping(self, inputs: Any, read: Sequence[bool], keep: Sequence[bool]) -> list[tuple[Any, Any]]:
+        """The same, with each output as (typed array where read says so, tensor on the GPU where keep does)."""
+        with translated():
+            outputs = await self.js.run(inputs, to_js(list(read)), to_js(list(keep)))
+        return [(output.array, output.tensor) for output in outputs]
 
     async def reset(self) -> None:
         """Set the states to what they start as."""
@@ -201,6 +248,6 @@ def _quiet(*_: Any) -> None:
     """Pyodide tells the console of each package; a page's console is its own."""
 
 
-def typed_arrays(buffers: Sequence[memoryview]) -> Any:
-    """Python buffers as a JavaScript array of typed arrays of the same element type (copies)."""
-    return to_js([to_js(buffer) for buffer in buffers])
+def to_javascript_list(items: Sequence[memoryview | GpuTensor]) -> Any:
+    """A JavaScript array: Python buffers as typed arrays of the same element type (copies), tensors as they are."""
+    return to_js([item.js if isinstance(item, GpuTensor) else to_js(item) for item in items])

@@ -39,6 +39,9 @@ INT32 = DType("int32", 4, "i32")
 INT64 = DType("int64", 8, "i32")
 FLOAT16 = DType("float16", 2, "f16")
 BFLOAT16 = DType("bfloat16", 2, "f32")
+UINT16 = DType("uint16", 2, "u32")
+UINT32 = DType("uint32", 4, "u32")
+UINT64 = DType("uint64", 8, "u32")
 FLOAT32 = DType("float32", 4, "f32")
 FLOAT64 = DType("float64", 8, "f32")
 
@@ -53,6 +56,9 @@ SCALAR_TYPES = {
     7: FLOAT64,
     11: BOOL,
     15: BFLOAT16,
+    27: UINT16,
+    28: UINT32,
+    29: UINT64,
 }
 VK_TYPES = {
     0: BOOL,

@@ -56,5 +56,9 @@ class ClosedError(PteronError):
     """A runtime, program or method was used after `close()`."""
 
 
+class AbortError(PteronError):
+    """A load was given up by its AbortSignal."""
+
+
 class FetchError(PteronError):
     """A file could not be fetched."""

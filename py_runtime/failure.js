@@ -24,3 +24,40 @@ export function lostDevice(device) {
     `the GPU device went away (${lost.get(device)}). Close this runtime, create another one and load the program again.`,
   );
 }
+
+/** Run `work` under error scopes; what WebGPU reports becomes a GPUError that names `what`. */
+export async function guarded(device, what, work) {
+  device.pushErrorScope("out-of-memory");
+  device.pushErrorScope("internal");
+  device.pushErrorScope("validation");
+  let result;
+  let thrown = null;
+  try {
+    result = work();
+  } catch (error) {
+    thrown = error;
+  }
+  const scopes = [device.popErrorScope(), device.popErrorScope(), device.popErrorScope()];
+  try {
+    result = await result;
+  } catch (error) {
+    thrown ??= error;
+  }
+  const [validation, internal, memory] = await Promise.all(scopes).catch(() => [null, null, null]); // a lost device
+  await null; // lets `device.lost` be heard first
+  const gone = lostDevice(device);
+  if (gone) {
+    throw gone;
+  }
+  if (memory) {
+    throw failure("LimitError", `${what}: the device has not enough memory (${memory.message})`);
+  }
+  const reported = validation ?? internal;
+  if (reported) {
+    throw failure("GPUError", `${what}: ${reported.message}`);
+  }
+  if (thrown) {
+    throw thrown;
+  }
+  return result;
+}

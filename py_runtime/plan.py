@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from .constants import needs_widening, raw_storage, start_state, widen
 from .container import broken_file
 from .dtypes import STORAGE_SIZE, DType
-from .errors import LimitError, MissingOperatorError
+from .errors import LimitError, MissingOperatorError, PteronError
 from .graph import Constant, Graph, Tensor
 from .kernels import Binding, Dispatch, Target, assemble
 from .memory import Arena, Lifetime, plan_memory
@@ -120,14 +120,18 @@ def missing_operators(graph: Graph) -> dict[str, int]:
     return missing
 
 
-def raise_missing(missing: dict[str, int], where: str) -> None:
-    """Raise MissingOperatorError that names all of them with how often they occur, if there are any."""
-    if missing:
-        names = ", ".join(f"{op} ({n} use{'s' * (n > 1)} in {where})" for op, n in sorted(missing.items()))
-        raise MissingOperatorError(
-            f"this program needs {len(missing)} operator{'s' * (len(missing) > 1)} that Pteron does not have: "
-            f"{names}. Rewrite the model without them, or add a kernel (docs/adding-an-operator.md)."
-        )
+def node_problems(graph: Graph, target: Target) -> list[PteronError]:
+    """What speaks against planning each node of a graph by itself: forms that a kernel does not take, limits."""
+    lowering = Lowering(place_views(version_mutations(graph)), target)
+    found: list[PteronError] = []
+    for node in lowering.graph.nodes:
+        if node.op in OPERATORS:
+            try:
+                with broken_file("graph"):
+                    OPERATORS[node.op](Call(node, lowering))
+            except PteronError as error:
+                found.append(error)
+    return found
 
 
 def make_plan(graph: Graph, target: Target, inputs: Sequence[PortType] = (), outputs: Sequence[PortType] = ()) -> Plan:
@@ -138,7 +142,9 @@ def make_plan(graph: Graph, target: Target, inputs: Sequence[PortType] = (), out
     Raises MissingOperatorError, UnsupportedError, LimitError, and ProgramError for
     arguments that do not fit together.
     """
-    raise_missing(missing_operators(graph), "this graph")
+    missing = missing_operators(graph)
+    if missing:
+        raise MissingOperatorError(f"this graph has operators that Pteron does not have: {', '.join(sorted(missing))}")
     with broken_file("graph"):
         return _make_plan(graph, target, inputs, outputs)
 

@@ -5,46 +5,10 @@
 // once and reads back the outputs.
 
 import { fromStorage, toStorage } from "./convert.js";
-import { failure, lostDevice } from "./failure.js";
+import { failure, guarded } from "./failure.js";
+import { GpuTensor } from "./tensor.js";
 
 const BINDING_TYPES = { r: "read-only-storage", w: "storage" };
-
-/** Run `work` under error scopes; what WebGPU reports becomes a GPUError that names `what`. */
-async function guarded(device, what, work) {
-  device.pushErrorScope("out-of-memory");
-  device.pushErrorScope("internal");
-  device.pushErrorScope("validation");
-  let result;
-  let thrown = null;
-  try {
-    result = work();
-  } catch (error) {
-    thrown = error;
-  }
-  const scopes = [device.popErrorScope(), device.popErrorScope(), device.popErrorScope()];
-  try {
-    result = await result;
-  } catch (error) {
-    thrown ??= error;
-  }
-  const [validation, internal, memory] = await Promise.all(scopes).catch(() => [null, null, null]); // a lost device
-  await null; // lets `device.lost` be heard first
-  const gone = lostDevice(device);
-  if (gone) {
-    throw gone;
-  }
-  if (memory) {
-    throw failure("LimitError", `${what}: the device has not enough memory (${memory.message})`);
-  }
-  const reported = validation ?? internal;
-  if (reported) {
-    throw failure("GPUError", `${what}: ${reported.message}`);
-  }
-  if (thrown) {
-    throw thrown;
-  }
-  return result;
-}
 
 /** Compile all pipelines at once; a failure names the operator, the kernel and the line. */
 async function compile(device, plan, onProgress) {
@@ -145,8 +109,13 @@ class BoundPlan {
     }
   }
 
-  write(inputs) {
+  write(inputs, encoder) {
     this.plan.inputs.forEach((port, i) => {
+      if (inputs[i] instanceof GpuTensor) {
+        const { buffer, offset } = this.place(port.range);
+        inputs[i].copyTo(encoder, buffer, offset);
+        return;
+      }
       let data = toStorage(inputs[i], port.dtype, port.storage);
       if (data.byteLength % 4) {
         const padded = new Uint8Array(Math.ceil(data.byteLength / 4) * 4);
@@ -160,10 +129,11 @@ class BoundPlan {
     });
   }
 
-  copyOutputs(encoder) {
+  /** Copy the outputs that are wanted here to where they can be mapped; their bytes. */
+  copyOutputs(encoder, read) {
     let at = 0;
-    for (const { range } of this.plan.outputs) {
-      const size = Math.ceil(range.size / 4) * 4;
+    for (const [i, { range }] of this.plan.outputs.entries()) {
+      const size = read[i] ? Math.ceil(range.size / 4) * 4 : 0;
       if (size) {
         const { buffer, offset } = this.place(range);
         encoder.copyBufferToBuffer(buffer, offset, this.readback, at, size);
@@ -173,33 +143,65 @@ class BoundPlan {
     return at;
   }
 
-  /** Run on typed arrays, one an input; resolves to typed arrays, one an output. Runs queue up. */
-  run(inputs) {
-    return this.queue.add(() => this.runNow(inputs));
+  /** Copies of the outputs that stay on the GPU, null for the others. */
+  keepOutputs(encoder, keep) {
+    return this.plan.outputs.map((port, i) => {
+      if (!keep[i]) {
+        return null;
+      }
+      const tensor = new GpuTensor(this.device, this.queue, port);
+      const { buffer, offset } = this.place(port.range);
+      tensor.fill(encoder, buffer, offset);
+      return tensor;
+    });
   }
 
-  async runNow(inputs) {
+  /**
+   * Run on typed arrays or GpuTensors, one an input; runs queue up. Resolves to typed arrays, one an
+   * output; with `read` and `keep` (booleans, one an output) to { array, tensor }, null where not asked for.
+   */
+  async run(inputs, read = null, keep = null) {
+    if (keep === null) {
+      const outputs = await this.queue.add(() => this.runNow(inputs, this.plan.outputs.map(() => true), []));
+      return outputs.map(({ array }) => array);
+    }
+    return this.queue.add(() => this.runNow(inputs, read, keep));
+  }
+
+  async runNow(inputs, read, keep) {
     this.check();
     this.calls.run++;
+    const fits = (input, i) => !(input instanceof GpuTensor) || input.storage === this.plan.inputs[i].storage;
+    const given = await Promise.all(inputs.map((input, i) => (fits(input, i) ? input : input.readNow())));
     let size = 0;
-    await guarded(this.device, "the run", () => {
-      this.write(inputs);
-      const encoder = this.device.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      this.encode(pass, this.steps);
-      pass.end();
-      size = this.copyOutputs(encoder);
-      this.device.queue.submit([encoder.finish()]);
-      this.calls.submit++;
-      return size ? this.readback.mapAsync(GPUMapMode.READ, 0, size) : undefined;
-    });
-    return this.readOutputs(size);
+    let kept = [];
+    try {
+      await guarded(this.device, "the run", () => {
+        const encoder = this.device.createCommandEncoder();
+        this.write(given, encoder);
+        const pass = encoder.beginComputePass();
+        this.encode(pass, this.steps);
+        pass.end();
+        size = this.copyOutputs(encoder, read);
+        kept = this.keepOutputs(encoder, keep);
+        this.device.queue.submit([encoder.finish()]);
+        this.calls.submit++;
+        return size ? this.readback.mapAsync(GPUMapMode.READ, 0, size) : undefined;
+      });
+    } catch (error) {
+      kept.forEach((tensor) => tensor?.destroy());
+      throw error;
+    }
+    return this.readOutputs(size, read).map((array, i) => ({ array, tensor: kept[i] ?? null }));
   }
 
-  readOutputs(size) {
+  readOutputs(size, read) {
     let at = 0;
     const mapped = size ? this.readback.getMappedRange(0, size) : new ArrayBuffer(0);
-    const outputs = this.plan.outputs.map(({ dtype, shape, storage, range }) => {
+    const outputs = this.plan.outputs.map(({ dtype, shape, storage, range }, i) => {
+      if (!read[i]) {
+        return null;
+      }
       const count = shape.reduce((a, b) => a * b, 1);
       const bytes = mapped.slice(at, at + range.size);
       at += Math.ceil(range.size / 4) * 4;

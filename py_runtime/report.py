@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from .crossings import Crossing
 from .device import DeviceInfo
 from .graph import Graph
 from .plan import Plan
@@ -29,7 +30,8 @@ class Report:
 
     timer: "timestamp-query" (measured on the GPU) or "wall" (each kernel submitted on its
     own and waited for, which adds the cost of a submission to each).
-    bytes: weights as stored, prepared weights, states, activations.
+    bytes: weights as stored, prepared weights, states, activations. crossings: what goes
+    between CPU and GPU in a run.
     """
 
     method: str
@@ -42,6 +44,7 @@ class Report:
     total_ms: float
     timer: str
     cpu_operators: tuple[str, ...] = ()
+    crossings: tuple[Crossing, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -64,6 +67,7 @@ def make_report(
     *,
     weight_bytes: int,
     cpu_operators: tuple[str, ...] = (),
+    crossings: tuple[Crossing, ...] = (),
 ) -> Report:
     """Join plans with the measured milliseconds of their steps."""
     steps = [step for stage in stages for step in stage.plan.run]
@@ -97,6 +101,7 @@ def make_report(
         total_ms=total,
         timer=stages[0].timer if stages else "wall",
         cpu_operators=cpu_operators,
+        crossings=crossings,
     )
 
 

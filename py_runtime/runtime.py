@@ -11,18 +11,22 @@ only when arrays come in or go out; the worker passes typed arrays and never nee
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from .check import Prepared, Problem, check_backends, cpu_operators, prepare_method, raise_problems
 from .container import Region
-from .device import Device, DeviceInfo, Files, load_numpy, typed_arrays
+from .crossings import crossings
+from .device import Device, DeviceInfo, Files, load_numpy
 from .errors import ClosedError, ProgramError
 from .inputs import check_inputs
-from .method import CpuStep, GpuStep, Located, MethodMetadata, Step, check_steps, metadata_of, method_steps
-from .program import MethodPlan, parse_program
+from .merge import Located
+from .method import MethodMetadata, metadata_of
+from .program import KernelCall, parse_program
 from .program import Program as ParsedProgram
 from .report import Report, StageReport, make_report
 from .stage import Progress, Stage
+from .steps import KernelTraits, method_graphs
 from .tensor_file import parse_tensor_file
 
 
@@ -48,19 +52,21 @@ class Runtime:
 
         progress(stage, done, total): stage is "download", "plan" or "compile".
 
-        Weights go to the GPU while they arrive. Raises FetchError, ProgramError,
-        TruncatedProgramError, LimitError.
+        What keeps any of its methods from running is told before a weight is fetched; then the
+        weights go to the GPU while they arrive. Raises FetchError, ProgramError,
+        TruncatedProgramError, MissingOperatorError, UnsupportedError, LimitError.
         """
         self._check()
-        report = None if progress is None else lambda done, total: progress("download", done, total)
-        return self.adopt(await Files.open(self._device, [source, *data], report))
+        return await self.adopt(await Files.open(self._device, [source, *data]), progress)
 
-    def adopt(self, files: Files) -> Program:
+    async def adopt(self, files: Files, progress: Progress | None = None) -> Program:
         """A program of files that are open already, as the worker opens them before Python is up."""
         self._check()
         try:
-            program = Program(self._device, files)
-        except Exception:
+            program = await Program.prepare(self._device, files)
+            report = None if progress is None else lambda done, total: progress("download", done, total)
+            await files.load(report)
+        except BaseException:
             files.close()
             raise
         self._programs.append(program)
@@ -81,37 +87,83 @@ class Runtime:
 class Program:
     """A loaded `.pte`."""
 
-    def __init__(self, device: Device, files: Files) -> None:
-        self._device, self._files = device, files
+    def __init__(
+        self,
+        device: Device,
+        files: Files,
+        parsed: ParsedProgram,
+        data: dict[str, Located],
+        prepared: dict[str, Prepared],
+    ) -> None:
+        self._device, self._files, self._parsed, self._data = device, files, parsed, data
+        self._prepared = prepared
+        self._methods: list[Method] = []
+        self._closed = False
+
+    @classmethod
+    async def prepare(cls, device: Device, files: Files) -> Program:
+        """Parse, check and plan a program of which only heads and delegates are there.
+
+        Raises ProgramError, or one error that tells all that keeps its methods from running.
+        """
         head, size = files.head()
-        self._parsed: ParsedProgram = parse_program(head, size)
-        self._data = {key: Located(0, region) for key, region in self._parsed.named_data.items()}
+        parsed = parse_program(head, size)
+        data = {key: Located(0, region) for key, region in parsed.named_data.items()}
         for index in range(1, int(files.js.files.length)):
             head, size = files.head(index)
             for key, region in parse_tensor_file(head, size).items():
-                self._data[key] = Located(index, region)
-        self._methods: list[Method] = []
-        self._closed = False
+                data[key] = Located(index, region)
+        methods = parsed.methods.values()
+        raise_problems([problem for method in methods for problem in check_backends(method)])
+        kernels: dict[str, KernelTraits] = {}
+        if any(isinstance(step, KernelCall) for method in methods for chain in method.chains for step in chain):
+            await load_numpy()
+            from .fallback import KERNELS
+
+            kernels = dict(KERNELS)
+
+        async def read(region: Region) -> bytes:
+            return await files.read(0, region.offset, region.size)
+
+        prepared: dict[str, Prepared] = {}
+        problems: list[Problem] = []
+        for method in methods:
+            graphs = await method_graphs(method, read)
+            found, more = prepare_method(method, graphs, data, kernels, device.target())
+            problems.extend(more)
+            if found is not None:
+                prepared[method.name] = found
+        raise_problems(problems)
+        if not all(found.steps.whole for found in prepared.values()):
+            await load_numpy()
+        return cls(device, files, parsed, data, prepared)
 
     @property
     def method_names(self) -> tuple[str, ...]:
         return tuple(self._parsed.methods)
 
     async def load_method(self, name: str = "forward", progress: Progress | None = None) -> Method:
-        """Plan and compile a method.
-
-        Raises ProgramError when there is none of that name, MissingOperatorError,
-        UnsupportedError, LimitError, GPUError.
-        """
+        """Compile a method. Raises ProgramError when there is none of that name, LimitError, GPUError."""
         if self._closed:
             raise ClosedError("this program was closed; load it again")
-        if name not in self._parsed.methods:
+        if name not in self._prepared:
             raise ProgramError(f"there is no method {name!r}; the program has {', '.join(self.method_names)}")
         if progress is not None:
             progress("plan", 0, 1)
-        method = await Method.load(self, self._device, self._files, self._parsed, self._data, name, progress)
+        method = Method(self, self._device, self._files, self._prepared[name])
+        await method.compile(progress)
         self._methods.append(method)
         return method
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Where the weights came from and whether the browser keeps them.
+
+        "cache": "kept" (in the browser's storage), "full" (no room there: fetched again next
+        time), "none" (the browser keeps no files), "memory" (bytes that were given). "fetched",
+        "cached": bytes from the network and from the browser's storage.
+        """
+        return self._files.origin
 
     @property
     def weight_bytes(self) -> int:
@@ -133,67 +185,40 @@ class Method:
     runs in NumPy, step by step (interpreter.py).
     """
 
-    def __init__(
-        self, program: Program, device: Device, method: MethodPlan, steps: Sequence[Step], stages: dict[int, Stage]
-    ) -> None:
-        self._program, self._device, self._method = program, device, method
-        self._steps, self._stages = steps, stages
-        self.metadata: MethodMetadata = metadata_of(method)
-        self._whole = stages[0] if len(steps) == 1 and 0 in stages else None
-        self._constants: dict[int, Any] = {}
+    def __init__(self, program: Program, device: Device, files: Files, prepared: Prepared) -> None:
+        self._program, self._device, self._prepared = program, device, prepared
+        self.metadata: MethodMetadata = metadata_of(prepared.method)
+        self._stages = {
+            position: Stage(device, files, prepared.graph_step(position), plan)
+            for position, plan in prepared.plans.items()
+        }
+        self._machine = None if prepared.steps.whole else _machine(program, files, prepared, self._stages)
         self._closed = False
 
-    @classmethod
-    async def load(
-        cls,
-        program: Program,
-        device: Device,
-        files: Files,
-        parsed: ParsedProgram,
-        data: Mapping[str, Located],
-        name: str,
-        progress: Progress | None,
-    ) -> Method:
-        """Plan and compile a method of a program; nothing stays bound when that fails."""
-
-        async def read(region: Region) -> bytes:
-            return await files.read(0, region.offset, region.size)
-
-        plan = parsed.methods[name]
-        steps = await method_steps(parsed, plan, data, read)
-        on_cpu = any(not isinstance(step, GpuStep) for step in steps)
-        if on_cpu:
-            await load_numpy()
-            from .fallback import KERNELS
-            from .interpreter import load_constants
-        check_steps(steps, name, KERNELS if on_cpu else ())
-        stages = {i: Stage(device, files, s.joined) for i, s in enumerate(steps) if isinstance(s, GpuStep)}
-        method = cls(program, device, plan, steps, stages)
+    async def compile(self, progress: Progress | None) -> None:
+        """Bind the plans for the largest shapes; nothing stays bound when that fails."""
         try:
-            for stage in stages.values():
+            for stage in self._stages.values():
                 await stage.prepare_bounds(progress)
-            if on_cpu:
-                method._constants = await load_constants(parsed, plan, steps, read)
-        except Exception:
-            method.close()
+        except BaseException:
+            self.close()
             raise
-        return method
 
     async def execute(self, inputs: Sequence[Any]) -> list[Any]:
         """Run on NumPy arrays; gives NumPy arrays.
 
         Raises InputCountError, InputShapeError, InputDtypeError, ClosedError, GPUError.
         """
-        from .arrays import from_typed_arrays, to_buffers
+        from .arrays import checked, from_typed_arrays, to_javascript
 
         self._check()
-        buffers, shapes = to_buffers(inputs, self.metadata)
-        if self._whole is None:
-            from .interpreter import run_steps
-
-            return await run_steps(self._steps, self._stages, self._method, self._constants, inputs)
-        outputs, plan = await self._whole.run(typed_arrays(buffers), shapes)
-        return from_typed_arrays(outputs, plan.outputs)
+        arrays = checked(inputs, self.metadata)
+        if self._machine is not None:
+            found: list[Any] = await self._machine.execute(arrays)
+            return found
+        outputs, plan = await self._stages[0].run(to_javascript(arrays), tuple(array.shape for array in arrays))
+        ports = plan.outputs
+        return from_typed_arrays(outputs, [port.dtype for port in ports], [port.shape for port in ports])
 
     async def execute_js(
         self, dtypes: Sequence[str], shapes: Sequence[Sequence[int]], arrays: Any
@@ -205,17 +230,19 @@ class Method:
         """
         self._check()
         check_inputs(dtypes, shapes, self.metadata.inputs)
-        if self._whole is None:
+        if self._machine is not None:
             from .arrays import from_javascript, to_javascript
 
-            results = await self.execute(from_javascript(arrays, dtypes, shapes))
+            results = await self._machine.execute(from_javascript(arrays, dtypes, shapes))
             return to_javascript(results), [list(result.shape) for result in results]
-        outputs, plan = await self._whole.run(arrays, tuple(tuple(shape) for shape in shapes))
+        outputs, plan = await self._stages[0].run(arrays, tuple(tuple(shape) for shape in shapes))
         return outputs, [list(port.shape) for port in plan.outputs]
 
     async def reset(self) -> None:
         """Set the method's mutable buffers (a key-value cache, say) back to what the program starts them as."""
         self._check()
+        if self._machine is not None:
+            self._machine.reset()
         for stage in self._stages.values():
             await stage.reset()
 
@@ -228,9 +255,13 @@ class Method:
             plan, bound = stage.last
             timer, milliseconds = await bound.profile(rounds)
             parts.append(StageReport(stage.joined.graph, plan, timer, milliseconds))
-        cpu = tuple(step.operator for step in self._steps if isinstance(step, CpuStep))
         return make_report(
-            self.metadata.name, self._device.info, parts, weight_bytes=self._program.weight_bytes, cpu_operators=cpu
+            self.metadata.name,
+            self._device.info,
+            parts,
+            weight_bytes=self._program.weight_bytes,
+            cpu_operators=cpu_operators(self._prepared.steps),
+            crossings=crossings(self._prepared.steps, self._prepared.method),
         )
 
     def _check(self) -> None:
@@ -239,5 +270,18 @@ class Method:
 
     def close(self) -> None:
         self._closed = True
+        if self._machine is not None:
+            self._machine.reset()
         for stage in self._stages.values():
             stage.close()
+
+
+def _machine(program: Program, files: Files, prepared: Prepared, stages: dict[int, Stage]) -> Any:
+    """What runs a method that is partly on the CPU; it needs NumPy."""
+    from .interpreter import Constants, Machine
+
+    async def read(file: int, region: Region) -> bytes:
+        return await files.read(file, region.offset, region.size)
+
+    constants = Constants(program._parsed, prepared.method, program._data, read)
+    return Machine(prepared.steps, prepared.method, stages, constants)

@@ -1,20 +1,24 @@
 // A program's file on its way to the GPU.
 //
-// The file is read once, front to back, as a stream. Its head stays in JS memory for
-// Python; each weight goes chunk by chunk into a GPU buffer as it arrives, so that no
+// First only its head is fetched, and the delegates: what Python needs to say whether the
+// program can run. Then each weight goes chunk by chunk into a GPU buffer as it arrives, so that no
 // whole weight is ever in the JS heap, and none in Python's. What is asked for later and
-// is not there is read again from the source.
+// is not there is read again from the source or the browser's cache.
 
+import { sha256 } from "./cache.js";
+import { ChunkReader } from "./chunks.js";
 import { failure } from "./failure.js";
 import { readHead, readSegments } from "./segments.js";
-import { concatenate, Source, StreamReader } from "./source.js";
+import { concatenate, FIRST_BYTES, Source } from "./source.js";
 
-const HEAD_BYTES = 64;
 const ALIGNMENT = 256; // of a weight in its buffer: the largest offset alignment WebGPU allows
 // Small weights share buffers of about 1 MiB. Others have one each: a weight that is packed into
 // another form at load is then given back, whatever its neighbours are used for.
 const BUFFER_BYTES = 1 << 20;
 const SMALL_BYTES = 32 << 10;
+const DELEGATE_BYTES = 64 << 20; // of delegates that are fetched in one piece with the head
+const KEPT_BYTES = 64 << 20; // of a segment that the CPU reads: longer ones are read by parts, when needed
+const PART_BYTES = 4 << 20;
 const IN_FLIGHT_BYTES = 32 << 20; // bytes written to the queue before it is waited for
 
 const roundUp = (value, step) => Math.ceil(value / step) * step;
@@ -45,13 +49,30 @@ class BufferWriter {
   }
 }
 
+/** Fills an array in JS memory. */
+class MemoryWriter {
+  constructor(bytes) {
+    this.bytes = bytes;
+    this.at = 0;
+  }
+
+  write(part) {
+    this.bytes.set(part, this.at);
+    this.at += part.length;
+  }
+
+  end() {}
+}
+
 /** One open `.pte` or `.ptd`. */
 class OpenFile {
   constructor(device, source) {
     this.device = device;
     this.source = source;
     this.size = 0;
-    this.head = new Uint8Array(0);
+    this.head = new Uint8Array(0); // the program's flatbuffer
+    this.segments = [];
+    this.reader = null;
     this.kept = []; // { offset, bytes } in JS memory
     this.resident = new Map(); // file offset -> { buffer, offset, size }
     this.buffers = new Set();
@@ -100,63 +121,86 @@ class OpenFile {
     flush();
   }
 
-  async load(onProgress) {
-    const { stream, size } = await this.source.open();
-    let loaded = 0;
-    const reader = new StreamReader(stream, (count) => {
-      loaded += count;
-      onProgress?.(loaded, size);
-    });
-    const first = await reader.exactly(HEAD_BYTES);
-    const header = readHead(first);
-    if (!header) {
-      this.head = concatenate([first, await reader.exactly(Number.MAX_SAFE_INTEGER)]);
-      this.size = this.head.length;
-      this.kept.push({ offset: 0, bytes: this.head });
-      return;
-    }
-    const known = size || Number.MAX_SAFE_INTEGER;
-    this.head = concatenate([first, await reader.exactly(Math.min(header.size, known) - first.length)]);
-    this.kept.push({ offset: 0, bytes: this.head });
-    if (this.head.length < header.size) {
-      this.size = this.head.length;
-      return; // cut short: program.py says so
-    }
-    const segments = readSegments(this.head, header);
-    this.layOut(segments.filter((segment) => segment.named));
-    await this.stream(reader, segments);
-    await reader.skip(Number.MAX_SAFE_INTEGER);
-    this.size = reader.position;
+  /** Fetch the head and the delegates. */
+  async open() {
+    const stream = this.source.start();
+    let bytes = await stream.exactly(FIRST_BYTES);
+    const header = readHead(bytes);
+    const more = async (end) => {
+      if (end > bytes.length) {
+        bytes = concatenate([bytes, await stream.exactly(end - bytes.length)]);
+      }
+    };
+    await more(header ? header.size : Number.MAX_SAFE_INTEGER);
+    this.head = bytes.subarray(0, header?.size);
+    // a size that the server does not tell stands in the head
+    this.size = (header ? this.source.size || header.end : 0) || bytes.length;
+    if (header && this.head.length === header.size) {
+      this.segments = readSegments(this.head, header);
+      const delegates = this.segments.filter((segment) => segment.kind === "delegate");
+      const first = Math.min(...delegates.map(({ offset }) => offset));
+      const end = Math.max(0, ...delegates.map(({ offset, size }) => offset + size));
+      if (end > bytes.length && end - first <= DELEGATE_BYTES) {
+        if (first <= bytes.length || !this.source.ranges) {
+          await more(end);
+        } else {
+          this.kept.push({ offset: first, bytes: await this.source.read(first, end - first) });
+        }
+      }
+    } // else cut short, or without segments: program.py says so
+    this.reader = new ChunkReader(this.source, stream, bytes, this.size, await sha256(this.head));
   }
 
-  async stream(reader, segments) {
+  /** Send the weights to the GPU. onProgress(bytes of the file that are done with). */
+  async load(onProgress) {
+    const weights = this.segments.filter((segment) => segment.kind === "weight");
+    this.layOut(weights);
+    const wanted = this.segments
+      .filter(({ kind, size }) => kind === "weight" || (kind === "constants" && size <= KEPT_BYTES))
+      .map((segment) => ({ ...segment, writer: this.writerOf(segment) }));
+    await this.reader.open();
+    let whole = false;
+    try {
+      await this.send(wanted, onProgress);
+      whole = true;
+    } finally {
+      await this.reader.close(whole);
+    }
+    onProgress(this.size);
+  }
+
+  /** Where a segment's bytes go: to the GPU, or to JS memory for operators on the CPU. */
+  writerOf({ kind, offset, size }) {
+    if (kind === "weight") {
+      const place = this.resident.get(offset);
+      return new BufferWriter(this.device, place.buffer, place.offset);
+    }
+    const bytes = new Uint8Array(size);
+    this.kept.push({ offset, bytes, constants: true });
+    return new MemoryWriter(bytes);
+  }
+
+  /** Hand the pieces of the file to the segments that they are of, in order. */
+  async send(segments, onProgress) {
+    const overlap = ({ offset, size }, first, end) => offset < end && first < offset + size;
+    const needed = (first, end) => segments.some((segment) => overlap(segment, first, end));
     let unwaited = 0;
-    for (const segment of segments) {
-      if (segment.offset < reader.position) {
-        continue; // shares bytes with one before: read again if it is ever asked for
-      }
-      await reader.skip(segment.offset - reader.position);
-      if (!segment.named) {
-        this.kept.push({ offset: segment.offset, bytes: await reader.exactly(segment.size) });
-        continue;
-      }
-      const { buffer, offset } = this.resident.get(segment.offset);
-      const writer = new BufferWriter(this.device, buffer, offset);
-      let left = segment.size;
-      while (left > 0) {
-        const part = await reader.some(left);
-        if (!part) {
-          return;
-        }
-        writer.write(part);
-        left -= part.length;
+    for await (const { offset, bytes } of this.reader.pieces(needed)) {
+      const end = offset + bytes.length;
+      for (const segment of segments.filter((one) => overlap(one, offset, end))) {
+        const last = segment.offset + segment.size;
+        const part = bytes.subarray(Math.max(segment.offset - offset, 0), last - offset);
+        segment.writer.write(part);
         unwaited += part.length;
-        if (unwaited > IN_FLIGHT_BYTES) {
-          await this.device.queue.onSubmittedWorkDone();
-          unwaited = 0;
+        if (last <= end) {
+          segment.writer.end();
         }
       }
-      writer.end();
+      onProgress(end);
+      if (unwaited > IN_FLIGHT_BYTES) {
+        await this.device.queue.onSubmittedWorkDone();
+        unwaited = 0;
+      }
     }
   }
 
@@ -167,7 +211,7 @@ class OpenFile {
         return piece.bytes.subarray(offset - piece.offset, offset - piece.offset + size);
       }
     }
-    const bytes = await this.source.read(offset, size);
+    const bytes = await this.reader.read(offset, size);
     if (bytes.length !== size) {
       throw failure(
         "TruncatedProgramError",
@@ -181,10 +225,11 @@ class OpenFile {
   async locate(offset, size) {
     let place = this.resident.get(offset);
     if (!place || place.size < size) {
-      const bytes = await this.read(offset, size);
       const buffer = this.newBuffer(roundUp(Math.max(size, 4), ALIGNMENT));
       const writer = new BufferWriter(this.device, buffer, 0);
-      writer.write(bytes);
+      for (let at = 0; at < size; at += PART_BYTES) {
+        writer.write(await this.read(offset + at, Math.min(PART_BYTES, size - at)));
+      }
       writer.end();
       place = { buffer, offset: 0, size };
       this.resident.set(offset, place);
@@ -217,6 +262,43 @@ class ProgramFiles {
 
   get(index) {
     return this.files[index];
+  }
+
+  /**
+   * Send the weights of all files to the GPU. onProgress(done, total) in bytes of the files; done
+   * only grows, total stays. Throws FetchError, TruncatedProgramError, LimitError, AbortError.
+   */
+  async load(onProgress) {
+    const total = this.files.reduce((sum, file) => sum + file.size, 0);
+    const done = this.files.map(() => 0);
+    await Promise.all(
+      this.files.map((file, i) =>
+        file.load((bytes) => {
+          done[i] = bytes;
+          onProgress?.(done.reduce((sum, count) => sum + count, 0), total);
+        }),
+      ),
+    );
+  }
+
+  /** Load everything again on another device; the plans that were bound are gone. */
+  async reload(device) {
+    this.users.clear();
+    for (const file of this.files) {
+      file.device = device;
+      file.resident.clear();
+      file.buffers.clear();
+      file.kept = file.kept.filter(({ constants }) => !constants);
+    }
+    await this.load();
+  }
+
+  /** Where the weights came from and whether they stay: { cache, fetched, cached } (chunks.js), of all files. */
+  get origin() {
+    const readers = this.files.map((file) => file.reader);
+    const sum = (name) => readers.reduce((total, { counts }) => total + counts[name], 0);
+    const worst = ["full", "none", "kept", "memory"].find((state) => readers.some(({ cache }) => cache === state));
+    return { cache: worst, fetched: sum("fetched"), cached: sum("cached") };
   }
 
   locate({ file, region }) {
@@ -262,29 +344,13 @@ class ProgramFiles {
 }
 
 /**
- * Open a program and its data files and send their weights to the GPU.
+ * Open a program and its data files: their heads, and the delegates.
  *
- * sources: URLs, Blobs or ArrayBuffers, the `.pte` first. onProgress(loaded, total) in
- * bytes over all files; total is 0 while a size is not known. Throws FetchError,
- * ProgramError, LimitError; nothing stays on the GPU then.
+ * sources: URLs, Blobs or ArrayBuffers, the `.pte` first. signal: an AbortSignal. Throws
+ * FetchError, ProgramError, AbortError. Weights are fetched by `load`.
  */
-export async function openFiles(device, sources, onProgress) {
-  const files = sources.map((source) => new OpenFile(device, new Source(source)));
-  const loaded = new Map();
-  const report = (file) => (bytes, total) => {
-    loaded.set(file, [bytes, total]);
-    const all = [...loaded.values()];
-    const whole = all.length === files.length && all.every(([, size]) => size > 0);
-    onProgress?.(
-      all.reduce((sum, [count]) => sum + count, 0),
-      whole ? all.reduce((sum, [, size]) => sum + size, 0) : 0,
-    );
-  };
-  try {
-    await Promise.all(files.map((file) => file.load(report(file))));
-  } catch (error) {
-    new ProgramFiles(files).close();
-    throw error;
-  }
+export async function openFiles(device, sources, signal) {
+  const files = sources.map((source) => new OpenFile(device, new Source(source, signal)));
+  await Promise.all(files.map((file) => file.open()));
   return new ProgramFiles(files);
 }

@@ -21,8 +21,11 @@ const ARRAYS = {
   uint8: Uint8Array,
   int8: Int8Array,
   int16: Int16Array,
+  uint16: Uint16Array,
   int32: Int32Array,
+  uint32: Uint32Array,
   int64: BigInt64Array,
+  uint64: BigUint64Array,
   float16: HALF ?? Uint16Array,
   bfloat16: Uint16Array,
   float32: Float32Array,
@@ -111,13 +114,17 @@ class Channel {
     this.waiting.clear();
   }
 
-  /** lasting: go on listening to progress after the answer. */
-  call(call, args, { onProgress, transfer = [], lasting = false } = {}) {
+  /** lasting: go on listening to progress after the answer. signal: an AbortSignal that gives the call up. */
+  call(call, args, { onProgress, transfer = [], lasting = false, signal } = {}) {
     if (this.failure) {
       return Promise.reject(this.failure);
     }
+    if (signal?.aborted) {
+      return Promise.reject(new PteronError("AbortError", "it was aborted before it began"));
+    }
     return new Promise((resolve, reject) => {
       const id = this.next++;
+      signal?.addEventListener("abort", () => this.waiting.has(id) && this.call("abort", { call: id }), { once: true });
       this.waiting.set(id, { resolve, reject, onProgress });
       if (lasting && onProgress) {
         this.listeners.set(id, onProgress);
@@ -163,17 +170,19 @@ export class Runtime {
   }
 
   /**
-   * Load a `.pte` from a URL, Blob or ArrayBuffer; data: its `.ptd` files, likewise.
-   * Throws FetchError, ProgramError, TruncatedProgramError, LimitError.
+   * Load a `.pte` from a URL, Blob or ArrayBuffer; data: its `.ptd` files, likewise; signal: an
+   * AbortSignal. What keeps the program from running is told, all at once, before weights are fetched.
+   * Throws FetchError, ProgramError, TruncatedProgramError, MissingOperatorError, UnsupportedError,
+   * LimitError, AbortError.
    */
-  async loadProgram(source, { data = [], onProgress = this.onProgress } = {}) {
+  async loadProgram(source, { data = [], onProgress = this.onProgress, signal } = {}) {
     const resolve = (item) =>
       item instanceof Blob || item instanceof ArrayBuffer || ArrayBuffer.isView(item)
         ? item
         : new URL(item, document.baseURI).href;
     const args = { source: resolve(source), data: data.map(resolve) };
-    const { program, methods, timings } = await this.channel.call("loadProgram", args, { onProgress });
-    return new Program(this, program, methods, timings);
+    const answer = await this.channel.call("loadProgram", args, { onProgress, signal });
+    return new Program(this, answer);
   }
 
   /** Close all programs and end the worker. */
@@ -185,11 +194,13 @@ export class Runtime {
 
 /** A loaded `.pte`. */
 export class Program {
-  constructor(runtime, number, methods, timings) {
+  /** origin: where the weights came from and whether the browser keeps them: { cache, fetched, cached }. */
+  constructor(runtime, { program, methods, timings, origin }) {
     this.runtime = runtime;
-    this.number = number;
+    this.number = program;
     this.methods = methods;
     this.timings = timings;
+    this.origin = origin;
   }
 
   /** Plan and compile a method. Throws ProgramError, MissingOperatorError, UnsupportedError, … */

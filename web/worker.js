@@ -92,19 +92,18 @@ const CALLS = {
     return { ...timings };
   },
 
-  async loadProgram({ source, data }, onProgress) {
+  async loadProgram({ source, data }, onProgress, signal) {
     const { device: gpu } = await device();
     const start = performance.now();
-    const report = (loaded, total) => onProgress("download", loaded, total, "fetching the model");
-    const files = await openFiles(gpu, [source, ...data], report);
-    const download_ms = performance.now() - start;
-    try {
-      const { bridge } = await ready();
-      return { ...JSON.parse(bridge.adopt(files)), timings: { download_ms } };
-    } catch (error) {
-      files.close();
-      throw error;
-    }
+    const files = await openFiles(gpu, [source, ...data], signal);
+    const { bridge } = await ready();
+    const report = (stage, done, total) => onProgress(stage, done, total, STAGES[stage]);
+    const answer = JSON.parse(await bridge.adopt(files, report));
+    return { ...answer, timings: { download_ms: performance.now() - start } };
+  },
+
+  async abort({ call }) {
+    running.get(call)?.abort();
   },
 
   async loadMethod({ program, name }, onProgress) {
@@ -156,7 +155,10 @@ const CALLS = {
   },
 };
 
-const STAGES = { plan: "planning", compile: "compiling kernels" };
+const STAGES = { download: "fetching the model", plan: "planning", compile: "compiling kernels" };
+
+/** What gives a call up, by the call's id, while it goes on. */
+const running = new Map();
 
 /** An error as plain data; of Python's, the traceback stays in `stack`. */
 function describe(error) {
@@ -172,10 +174,14 @@ function describe(error) {
 self.onmessage = async ({ data: { id, call, args } }) => {
   const onProgress = (stage, loaded, total, message) =>
     self.postMessage({ id, progress: { stage, loaded, total, message } });
+  const controller = new AbortController();
+  running.set(id, controller);
   try {
-    const result = await CALLS[call](args, onProgress);
+    const result = await CALLS[call](args, onProgress, controller.signal);
     self.postMessage({ id, result }, result?.outputs?.map((array) => array.buffer) ?? []);
   } catch (error) {
     self.postMessage({ id, error: describe(error) });
+  } finally {
+    running.delete(id);
   }
 };

@@ -73,13 +73,15 @@ class Shapes:
         return tuple(int(item) for item in found if isinstance(item, int | float))
 
 
-def specialize(graph: Graph, inputs: Mapping[int, Shape]) -> Graph:
+def specialize(graph: Graph, inputs: Mapping[int, Shape], numbers: Mapping[int, int] | None = None) -> Graph:
     """The graph for these shapes of its inputs (by tensor id); others keep their bounds.
 
+    numbers: the symbols that are given from outside. The result's symbols are numbers; those
+    that only a run computes are not among them.
     Raises UnsupportedError for an operator whose output shape is not known.
     """
     shapes: dict[int, Shape] = {tensor: t.shape for tensor, t in graph.tensors.items()} | dict(inputs)
-    symbols: dict[int, int | Element] = {}
+    symbols: dict[int, int | Element] = dict(numbers or {})
     nodes = []
     for node in graph.nodes:
         node = Node(node.op, tuple(_resolve(arg, symbols, node) for arg in node.args), node.outputs, node.fused)
@@ -91,7 +93,8 @@ def specialize(graph: Graph, inputs: Mapping[int, Shape]) -> Graph:
             shapes[output] = shape
         nodes.append(node)
     tensors = {i: replace(t, shape=shapes[i]) for i, t in graph.tensors.items()}
-    return replace(graph, tensors=tensors, nodes=tuple(nodes), symbols={})
+    known = {symbol: value for symbol, value in symbols.items() if isinstance(value, int)}
+    return replace(graph, tensors=tensors, nodes=tuple(nodes), symbols=known)
 
 
 def _resolve(arg: Arg, symbols: Mapping[int, int | Element], node: Node) -> Arg:

@@ -186,5 +186,4 @@ def test_missing_operators_are_told_at_once() -> None:
     ]
     with pytest.raises(MissingOperatorError) as raised:
         make_plan(graph({i: tensor(4) for i in range(4)}, nodes, (3,)), Target())
-    assert "aten.foo.default (2 uses in this graph)" in str(raised.value)
-    assert "aten.bar.default (1 use in this graph)" in str(raised.value)
+    assert str(raised.value).endswith("aten.bar.default, aten.foo.default")
