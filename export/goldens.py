@@ -25,11 +25,14 @@ from torch import nn
 from py_runtime.tasks.picture import Preprocessing, preprocess
 
 from .fetch import ROOT, WeightsError, cache_folder
-from .lower import Lowered, lower
+from .flow_programs import FLOW, Words, two_methods
+from .lower import Lowered, describe, lower
 from .manifest import make_manifest
 from .models import RECIPES
+from .plain_models import PLAIN
 from .small_programs import SMALL
 
+EXPORTED = SMALL | FLOW | PLAIN
 SAMPLE = ROOT / "web" / "samples" / "astronaut.png"
 EXTERNAL_BYTES = 4000  # more than the largest weight of the small network, less than all
 UPSCALER_TILE = 40  # pixels; the upscaler's own 128 take minutes on a software adapter
@@ -78,9 +81,10 @@ def upscaler(folder: Path) -> Lowered:
 
 def small(name: str) -> Callable[[Path], Lowered]:
     def make(folder: Path) -> Lowered:
-        program = SMALL[name]()
+        program = EXPORTED[name]()
         write_golden(folder / f"{name}.npz", program.module, program.inputs, *program.others)
-        return lower(program.module, program.inputs, dynamic_shapes=program.dynamic_shapes, plain=program.plain)
+        shapes = program.dynamic_shapes
+        return lower(program.module, program.inputs, dynamic_shapes=shapes, plain=program.plain, on_cpu=program.on_cpu)
 
     return make
 
@@ -94,12 +98,36 @@ def external(folder: Path) -> Lowered:
     return replace(lowered, data=shards)
 
 
+def words(folder: Path) -> Lowered:
+    """An embedding on the CPU and a layer on the GPU, the weights of both in `.ptd` files."""
+    module, tokens = Words().eval(), torch.tensor([[3, 0, 49, 7]])
+    write_golden(folder / "words.npz", module, (tokens,))
+    lowered = lower(module, (tokens,), on_cpu=("aten.embedding.default",), shard_bytes=EXTERNAL_BYTES)
+    return replace(lowered, data={f"words-{i}.ptd": data for i, data in enumerate(lowered.data.values())})
+
+
+def methods(folder: Path) -> Lowered:
+    """Two methods in one program, with executorch's defaults."""
+    from executorch.backends.webgpu.partitioner import WebGPUPartitioner
+    from executorch.exir import to_edge_transform_and_lower
+
+    programs = two_methods()
+    for name, program in programs.items():
+        write_golden(folder / f"methods-{name}.npz", program.module, program.inputs)
+    exported = {name: torch.export.export(p.module, p.inputs, strict=False) for name, p in programs.items()}
+    partitioners: Any = {name: [WebGPUPartitioner()] for name in exported}
+    edge = to_edge_transform_and_lower(exported, partitioner=partitioners)
+    return describe(bytes(edge.to_executorch().buffer))
+
+
 PROGRAMS: dict[str, Callable[[Path], Lowered]] = {
     "nanodet": detector("nanodet", fp16=True),
     "yolox_nano": detector("yolox_nano", fp16=False),
     "srvgg": upscaler,
     "external": external,
-    **{name: small(name) for name in SMALL},
+    "words": words,
+    "methods": methods,
+    **{name: small(name) for name in EXPORTED},
 }
 
 
@@ -107,7 +135,7 @@ def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     path.write_text(json.dumps(manifest))
 
 
-def write_golden(path: Path, module: nn.Module, *runs: tuple[torch.Tensor, ...]) -> None:
+def write_golden(path: Path, module: nn.Module, *runs: tuple[Any, ...]) -> None:
     """Inputs and PyTorch's outputs of each run, in the module's own precision; "1_in0" is of the second run."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     module = copy.deepcopy(module)  # runs may leave something in its buffers
@@ -116,8 +144,8 @@ def write_golden(path: Path, module: nn.Module, *runs: tuple[torch.Tensor, ...])
             outputs = module(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         prefix = f"{run}_" if run else ""
-        arrays |= {f"{prefix}in{i}": tensor.numpy() for i, tensor in enumerate(inputs)}
-        arrays |= {f"{prefix}out{i}": tensor.numpy() for i, tensor in enumerate(outputs)}
+        for kind, values in (("in", inputs), ("out", outputs)):  # numbers become arrays of no dimensions
+            arrays |= {f"{prefix}{kind}{i}": np.asarray(value) for i, value in enumerate(values)}
     np.savez(path, **arrays)  # type: ignore[arg-type]
 
 

@@ -15,9 +15,10 @@ import contextlib
 import copy
 import logging
 import math
+import operator
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
@@ -64,18 +65,21 @@ def lower(
     dynamic_shapes: Any = None,
     force_fp16: bool = False,
     plain: bool = False,
+    on_cpu: Sequence[str] = (),
     shard_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Lowered:
     """Export and lower a module.
 
     force_fp16: constants and activations in f16; inputs and outputs stay f32. plain:
-    export with executorch's defaults and nothing of the recipe, as others do. shard_bytes:
-    keep weights out of the program, in `.ptd` files of at most so many bytes. progress
+    export with executorch's defaults and nothing of the recipe, as others do. on_cpu:
+    operators that are not for the GPU, as "aten.embedding.default". shard_bytes: keep weights
+    out of the program, in `.ptd` files; the GPU's in ones of at most so many bytes. progress
     gets the name of each stage and its seconds when it is done.
     """
     from executorch.backends.webgpu.partitioner import WebGPUPartitioner
-    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+    from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
+    from executorch.exir.dialects._ops import ops
     from executorch.exir.passes.constant_prop_pass import constant_prop_pass
 
     logging.getLogger().setLevel(logging.ERROR)
@@ -101,11 +105,11 @@ def lower(
         stage.done("constants")
     edge = to_edge_transform_and_lower(
         exported,
-        partitioner=[WebGPUPartitioner(options)],
+        partitioner=[WebGPUPartitioner(options, [operator.attrgetter(name)(ops.edge) for name in on_cpu])],
         compile_config=EdgeCompileConfig(_check_ir_validity=False),
     )
     stage.done("lower")
-    program = edge.to_executorch()
+    program = edge.to_executorch(ExecutorchBackendConfig(external_constants=shard_bytes is not None))
     pte = bytes(program.buffer)
     stage.done("write")
     data = {f"{name}.ptd": bytes(shard) for name, shard in (program._tensor_data or {}).items()}

@@ -15,15 +15,16 @@ from torch import nn
 class SmallProgram:
     """A module and the inputs that it is exported and run with.
 
-    dynamic_shapes: as torch.export takes them; others: inputs of other sizes to run; plain:
-    exported with executorch's defaults, which leave some operators on the CPU.
+    dynamic_shapes: as torch.export takes them; others: inputs of more runs; plain: exported with
+    executorch's defaults, which leave some operators on the CPU; on_cpu: operators kept there.
     """
 
     module: nn.Module
-    inputs: tuple[torch.Tensor, ...]
+    inputs: tuple[Any, ...]
     dynamic_shapes: Any = None
-    others: tuple[tuple[torch.Tensor, ...], ...] = ()
+    others: tuple[tuple[Any, ...], ...] = ()
     plain: bool = False
+    on_cpu: tuple[str, ...] = ()
 
 
 class Function(nn.Module):
