@@ -32,16 +32,25 @@ class Loop(nn.Module):
 
 
 class RunningSum(nn.Module):
-    """A buffer of the method itself, read by the GPU and by the CPU, before and after it is written."""
+    """A buffer of the method itself, which the CPU reads and writes.
 
-    def __init__(self) -> None:
+    start: what it holds first. The exporter's defaults keep no values of such a buffer: it starts as
+    zeros. (They also take a buffer that only the GPU reads for a constant, so none does here.)
+    """
+
+    def __init__(self, start: float) -> None:
         super().__init__()
-        self.register_buffer("total", torch.ones(3, 4))
+        self.register_buffer("total", torch.full((3, 4), start))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        before = self.total.sigmoid()
-        self.total.copy_((self.total.cumsum(0) * 0.5 + x).cumsum(1))
-        return self.total * 2, before
+        before = self.total.cumsum(0)
+        self.total.copy_((before * 0.5 + x).cumsum(1))
+        return self.total * 2, before.sigmoid()
+
+
+def running_sum(start: float, plain: bool) -> SmallProgram:
+    others = tuple((randn(3, 4, seed=i),) for i in range(1, 4))
+    return SmallProgram(RunningSum(start), (randn(3, 4),), others=others, plain=plain)
 
 
 class Words(nn.Module):
@@ -121,9 +130,8 @@ FLOW: dict[str, Callable[[], SmallProgram]] = {
         Branch().eval(), (randn(3, 6).abs(),), others=((-randn(3, 6).abs(),), (randn(3, 6).abs() + 1,)), plain=True
     ),
     "loop": lambda: SmallProgram(Loop(), (randn(4, 5), randn(5, seed=1)), plain=True),
-    "running_sum": lambda: SmallProgram(
-        RunningSum(), (randn(3, 4),), others=tuple((randn(3, 4, seed=i),) for i in range(1, 4)), plain=True
-    ),
+    "running_sum": lambda: running_sum(0.0, plain=True),
+    "started_sum": lambda: running_sum(1.5, plain=False),
     "on_the_cpu": lambda: SmallProgram(Function(lambda x: tuple(x.cumsum(1).sort(1))), (randn(3, 7),), plain=True),
     "filled": lambda: SmallProgram(
         Function(filled),

@@ -81,6 +81,7 @@ def lower(
     from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
     from executorch.exir.dialects._ops import ops
     from executorch.exir.passes.constant_prop_pass import constant_prop_pass
+    from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 
     logging.getLogger().setLevel(logging.ERROR)
     cache_fusion_patterns()
@@ -94,6 +95,7 @@ def lower(
     with torch.no_grad(), contextlib.nullcontext() if plain else gpu_attention():
         exported = torch.export.export(module, example_inputs, dynamic_shapes=dynamic_shapes, strict=False)
     stage.done("export")
+    kept: list[str] = []  # buffers whose first values go into the program
     if not plain:
         # which buffers change shows only without in-place operators; those that do are no constants
         functional = exported.run_decompositions({})
@@ -101,7 +103,8 @@ def lower(
             # without it what a buffer becomes is an output that nobody takes; operators that
             # write caches themselves need none, and stop the exporter with it
             options["alias_buffer_mutations"] = not any("llama" in str(n.target) for n in exported.graph.nodes)
-        exported = constant_prop_pass(functional if functional.graph_signature.buffers_to_mutate else exported)
+            kept = list(functional.graph_signature.buffers_to_mutate.values())
+        exported = constant_prop_pass(functional if kept else exported)
         stage.done("constants")
     edge = to_edge_transform_and_lower(
         exported,
@@ -109,7 +112,8 @@ def lower(
         compile_config=EdgeCompileConfig(_check_ir_validity=False),
     )
     stage.done("lower")
-    program = edge.to_executorch(ExecutorchBackendConfig(external_constants=shard_bytes is not None))
+    passes = [InitializedMutableBufferPass([name.replace(".", "_") for name in kept])]
+    program = edge.to_executorch(ExecutorchBackendConfig(passes=passes, external_constants=shard_bytes is not None))
     pte = bytes(program.buffer)
     stage.done("write")
     data = {f"{name}.ptd": bytes(shard) for name, shard in (program._tensor_data or {}).items()}

@@ -10,6 +10,7 @@ from .graph import BACKEND, Graph
 from .kernels import Target
 from .merge import GpuStep, Located
 from .method import metadata_of
+from .passes.bounds import number_bounds
 from .passes.specialize import specialize
 from .plan import Plan, make_plan, missing_operators, node_problems
 from .program import DelegateCall, KernelCall, MethodPlan
@@ -109,7 +110,7 @@ def _plan(step: GpuStep, target: Target) -> Plan | list[PteronError]:
     """The plan of a graph for its largest shapes, or all that speaks against it but missing operators."""
     graph = step.joined.graph
     try:
-        special = specialize(graph, {}, {symbol: graph.symbols[symbol] for symbol, _ in step.numbers})
+        special = specialize(graph, {}, number_bounds(graph, step.symbols))
     except PteronError as error:
         return [error]
     if missing_operators(special):

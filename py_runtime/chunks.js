@@ -17,6 +17,7 @@ export class ChunkReader {
     this.key = key;
     this.entry = null;
     this.recent = new Map(); // chunks by number
+    this.turn = Promise.resolve(); // of reads after the load, one at a time
     this.counts = { fetched: 0, cached: 0 };
     this.cache = source.blob ? "memory" : "none";
   }
@@ -88,6 +89,12 @@ export class ChunkReader {
     if (this.source.blob || this.cache !== "kept") {
       return this.source.read(offset, size);
     }
+    const bytes = this.turn.then(() => this.readChunks(offset, size));
+    this.turn = bytes.catch(() => {});
+    return bytes;
+  }
+
+  async readChunks(offset, size) {
     await this.open();
     try {
       const parts = [];

@@ -105,6 +105,16 @@ class Files:
         with translated():
             await self.js.reload(device.js)
 
+    @contextmanager
+    def held(self) -> Any:
+        """Within the block no weight is given back, whoever has no use for it."""
+        token = to_js([])  # an object like no other
+        self.js.hold(token)
+        try:
+            yield
+        finally:
+            self.js.release(token)
+
     @property
     def origin(self) -> dict[str, Any]:
         """Where the weights came from: "cache" (kept, full, none or memory), and bytes "fetched" and "cached"."""

@@ -22,7 +22,7 @@ from .errors import ProgramError, UnsupportedError
 from .fallback import KERNELS, call_kernel
 from .fallback.registry import Array, Kernel
 from .merge import GpuStep, Located, Slot, slot_of
-from .method import given_values
+from .method import NUMBERS, given_values
 from .program import ListValue, MethodPlan, Program, TensorValue
 from .stage import Output, Stage
 from .steps import CpuStep, JumpStep, MethodSteps, MoveStep, Step
@@ -139,7 +139,7 @@ class Machine:
             at = 0
             while at < len(self.code.steps):
                 at = await self.step(at, self.code.steps[at])
-            outputs = [np.asarray(await self.array(value)) for value in self.method.outputs]
+            outputs = [_as_array(await self.array(value)) for value in self.method.outputs]
         except BaseException:
             self._drop(keep=self.states)
             raise
@@ -178,6 +178,9 @@ class Machine:
     async def gpu(self, step: GpuStep, stage: Stage) -> None:
         given = [await self.value(v) for v in step.inputs]
         numbers = {symbol: int(await self.value(v)) for symbol, v in step.numbers}
+        for element in step.elements:
+            array = await self.array(step.inputs[element.input])
+            numbers[element.symbol] = int(np.reshape(array, -1)[element.index])
         shapes = tuple(tuple(value.shape) for value in given)
         sent = [
             value if isinstance(value, GpuTensor) else to_storage(value, port.dtype.name)
@@ -288,6 +291,11 @@ class Machine:
         if isinstance(found, list):
             return [await read_back(item) if isinstance(item, GpuTensor) else item for item in found]
         return found
+
+
+def _as_array(result: Any) -> Array:
+    """A result for the caller; numbers in the dtypes that method.metadata_of gives, of 64 bits on wasm32 too."""
+    return np.asarray(result, NUMBERS.get(type(result)))
 
 
 async def read_back(tensor: GpuTensor) -> Array:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .container import Region
 from .errors import ProgramError, UnsupportedError
 from .graph import Constant, Graph, Node, Ref, Tensor, rename_tensors
+from .passes.elements import InputElement, elements_to_read
 from .plan import PortType
 from .program import MethodPlan, TensorValue
 
@@ -46,8 +48,8 @@ class GpuStep:
     """Delegates in a row, as one graph: the method's values that go in and come out.
 
     numbers, results: the graph's symbols that a value of the method gives, and that give
-    one. read, keep: for each output, whether the CPU or the caller needs it, and
-    whether a later step on the GPU does.
+    one. elements: those that the CPU reads from an input before the run. read, keep: for each
+    output, whether the CPU or the caller needs it, and whether a later step on the GPU does.
     """
 
     joined: MethodGraph
@@ -55,8 +57,46 @@ class GpuStep:
     outputs: tuple[int, ...]
     numbers: tuple[tuple[int, int], ...] = ()
     results: tuple[tuple[int, int], ...] = ()
+    elements: tuple[InputElement, ...] = ()
     read: tuple[bool, ...] = ()
     keep: tuple[bool, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[int, ...]:
+        """The graph's symbols that are known before it runs."""
+        return (*(symbol for symbol, _ in self.numbers), *(element.symbol for element in self.elements))
+
+
+def split_arguments(method: MethodPlan, graph: Graph, args: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The method's values that a delegate is called on, for the graph's inputs and for its outputs.
+
+    The exporter passes numbers too that the graph has no use for and does not list among its
+    inputs; those are left out. Raises ProgramError, and UnsupportedError if it can't be told which.
+    """
+    count = len(args) - len(graph.outputs)
+    surplus = count - len(graph.inputs)
+    if surplus <= 0:
+        return args[: len(graph.inputs)], args[len(graph.inputs) :]
+    given, results = args[:count], args[count:]
+    is_number = [not isinstance(method.values[v], TensorValue) for v in given]
+    numbers = [i in graph.symbols for i in graph.inputs]
+    left_out = [at for at, number in enumerate(is_number) if number]
+    fits = {
+        tuple(v for at, v in enumerate(given) if at not in chosen)
+        for chosen in itertools.islice(itertools.combinations(left_out, surplus), 10_000)
+        if [number for at, number in enumerate(is_number) if at not in chosen] == numbers
+    }
+    if not fits:
+        raise ProgramError(
+            f"a delegate with {len(graph.inputs)} inputs and {len(graph.outputs)} outputs is called on "
+            f"{len(args)} values"
+        )
+    if len(fits) > 1:
+        raise UnsupportedError(
+            f"a delegate of {method.name} is called on {surplus} numbers more than it takes, and the program does not "
+            "say which of them it takes; export the model with fixed sizes there"
+        )
+    return fits.pop(), results
 
 
 class Merge:
@@ -100,7 +140,7 @@ class Merge:
 
     def add(self, graph: Graph, args: tuple[int, ...]) -> None:
         """Append a delegate called on these method values: inputs, then outputs."""
-        given, results = args[: len(graph.inputs)], args[len(graph.inputs) :]
+        given, results = split_arguments(self.method, graph, args)
         if len(graph.outputs) > len(results):
             raise UnsupportedError(
                 f"a delegate of {self.method.name} changes a buffer in place ({len(graph.outputs)} outputs, "
@@ -189,12 +229,14 @@ class Merge:
             tuple(known[v] or 0 for v in tensors),
             self.symbols,
         )
+        results = tuple((known[v] or 0, v) for v in outputs if v not in tensors)
         return GpuStep(
             MethodGraph(graph, self._ports(inputs), self._ports(tensors)),
             inputs,
             tensors,
             tuple(self.numbers),
-            tuple((known[v] or 0, v) for v in outputs if v not in tensors),
+            results,
+            elements_to_read(graph, [symbol for symbol, _ in results]),
         )
 
     def _ports(self, values: tuple[int, ...]) -> tuple[PortType, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import UnsupportedError
-from .program import MethodPlan, TensorValue
+from .program import DelegateCall, Instruction, JumpFalseCall, KernelCall, MethodPlan, MoveCall, TensorValue
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,25 @@ NUMBERS = {bool: "bool", int: "int64", float: "float64"}
 
 
 def given_values(method: MethodPlan) -> tuple[int, ...]:
-    """The inputs that a caller gives: all but None and strings, which the export has fixed."""
-    return tuple(v for v in method.inputs if not isinstance(method.values[v], str | None))
+    """The inputs that a caller gives: all but None and strings, which the export has fixed.
+
+    The exporter writes None for a symbolic integer too; that one is read by an instruction.
+    """
+    read = {value for chain in method.chains for step in chain for value in _read(step)}
+    return tuple(
+        v
+        for v in method.inputs
+        if not isinstance(method.values[v], str | None) or (method.values[v] is None and v in read)
+    )
+
+
+def _read(step: Instruction) -> tuple[int, ...]:
+    """The values that an instruction names, but for those that it only writes or frees."""
+    if isinstance(step, KernelCall | DelegateCall):
+        return step.args
+    if isinstance(step, MoveCall):
+        return (step.source,)
+    return (step.condition,) if isinstance(step, JumpFalseCall) else ()
 
 
 def metadata_of(method: MethodPlan) -> MethodMetadata:
@@ -52,4 +69,6 @@ def metadata_of(method: MethodPlan) -> MethodMetadata:
             "with those."
         )
 
-    return MethodMetadata(method.name, tuple(map(info, given_values(method))), tuple(map(info, method.outputs)))
+    number = TensorInfo(NUMBERS[int], ())
+    inputs = tuple(number if method.values[v] is None else info(v) for v in given_values(method))
+    return MethodMetadata(method.name, inputs, tuple(map(info, method.outputs)))

@@ -197,17 +197,8 @@ class _Builder:
         fixed = {t for t, tensor in self.tensors.items() if tensor.constant is not None}
         changing = {*roots_written(graph), *graph.states, *(self.root(t) for t in graph.inputs)}
         reset = [start_state(state, constant, self.lowering) for state, constant in graph.states.items()]
-        prepare: list[Dispatch] = []
-        run: list[Dispatch] = []
-        for dispatch in dispatches:
-            roots = {self.root(t) for t in dispatch.reads}
-            written = {self.root(t) for t in dispatch.writes}
-            shared = any(self.root(w) != w for w in dispatch.writes)
-            if roots <= fixed and not written & changing and not shared:
-                prepare.append(dispatch)
-                fixed |= written
-            else:
-                run.append(dispatch)
+        prepare, run = self._split(dispatches, fixed, changing)
+        fixed |= {self.root(t) for dispatch in prepare for t in dispatch.writes}
         arena = self._arena(run, fixed | graph.states.keys())
         self.places, buffers = self._places(arena, [*prepare, *reset], fixed)
         run_steps = tuple(self.step(d) for d in run)
@@ -227,6 +218,32 @@ class _Builder:
             outputs=self._ports(graph.outputs, outputs),
             routes=tuple((d.op, d.route) for d in run),
         )
+
+    def _split(
+        self, dispatches: list[Dispatch], constants: set[int], changing: set[int]
+    ) -> tuple[list[Dispatch], list[Dispatch]]:
+        """What depends on constants alone, and the rest.
+
+        A tensor with several writers (a cat's parts) is constant only if all of them are, so this
+        goes over the dispatches until no more of them turn out to be of the rest.
+        """
+        changing = set(changing)
+        while True:
+            fixed, before = set(constants), len(changing)
+            prepare: list[Dispatch] = []
+            run: list[Dispatch] = []
+            for dispatch in dispatches:
+                roots = {self.root(t) for t in dispatch.reads}
+                written = {self.root(t) for t in dispatch.writes}
+                shared = any(self.root(w) != w for w in dispatch.writes)
+                if roots <= fixed and not written & changing and not shared:
+                    prepare.append(dispatch)
+                    fixed |= written
+                else:
+                    run.append(dispatch)
+                    changing |= written
+            if len(changing) == before:
+                return prepare, run
 
     def _with_widening(self) -> list[Dispatch]:
         """The dispatches, after ones that bring constants into the form kernels read."""

@@ -186,7 +186,7 @@ class Method:
     """
 
     def __init__(self, program: Program, device: Device, files: Files, prepared: Prepared) -> None:
-        self._program, self._device, self._prepared = program, device, prepared
+        self._program, self._device, self._files, self._prepared = program, device, files, prepared
         self.metadata: MethodMetadata = metadata_of(prepared.method)
         self._stages = {
             position: Stage(device, files, prepared.graph_step(position), plan)
@@ -198,8 +198,9 @@ class Method:
     async def compile(self, progress: Progress | None) -> None:
         """Bind the plans for the largest shapes; nothing stays bound when that fails."""
         try:
-            for stage in self._stages.values():
-                await stage.prepare_bounds(progress)
+            with self._files.held():  # the next stage needs weights that this one does not
+                for stage in self._stages.values():
+                    await stage.prepare_bounds(progress)
         except BaseException:
             self.close()
             raise

@@ -8,6 +8,7 @@ from typing import Any
 
 from .device import BoundPlan, Device, Files, GpuTensor, StateBuffers
 from .merge import GpuStep
+from .passes.bounds import number_bounds
 from .passes.specialize import specialize
 from .plan import Plan, make_plan
 
@@ -34,6 +35,7 @@ class Stage:
     def __init__(self, device: Device, files: Files, step: GpuStep, largest: Plan) -> None:
         """largest: the plan for the upper bounds of all shapes, which for static ones is the only one."""
         self._device, self._files, self.joined, self._largest = device, files, step.joined, largest
+        self._bounds = number_bounds(step.joined.graph, step.symbols)
         self._bound: dict[Any, tuple[Plan, BoundPlan, Numbers]] = {}
         self._states = StateBuffers()
         self.last: tuple[Plan, BoundPlan] | None = None
@@ -42,7 +44,8 @@ class Stage:
         """Compile the plan for the largest shapes."""
         graph = self.joined.graph
         shapes = tuple(port.shape for port in self.joined.inputs)
-        await self._keep(shapes, self._largest, dict(graph.symbols), progress)
+        symbols = specialize(graph, {}, self._bounds).symbols
+        await self._keep(shapes, self._largest, symbols, progress, self._bounds)
 
     async def _prepare(self, shapes: Shapes, numbers: Numbers) -> tuple[Plan, BoundPlan, Numbers]:
         """The plan for these input shapes and numbers, planned and compiled if it is not there."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from .container import Region
 from .graph import Graph, parse_delegate
-from .merge import GpuStep, Located, Merge, Slot, slot_of
+from .merge import GpuStep, Located, Merge, Slot, slot_of, split_arguments
 from .program import (
     DelegateCall,
     FreeCall,
@@ -125,7 +125,9 @@ def make_steps(
         for step in flat:
             if isinstance(step, DelegateCall):
                 merge.add(graphs[step.delegate], step.args)
-        return MethodSteps((merge.finish(method.outputs),), (), True)
+        only = merge.finish(method.outputs)
+        if not only.elements:
+            return MethodSteps((only,), (), True)
     states = _states(method, effects)
     targets = {step.target for step in flat if isinstance(step, JumpFalseCall)}
     steps: list[Step] = []
@@ -211,8 +213,8 @@ def _effects(
     step: Instruction, method: MethodPlan, graphs: Mapping[int, Graph], kernels: Mapping[str, KernelTraits]
 ) -> Effects:
     if isinstance(step, DelegateCall):
-        count = len(graphs[step.delegate].inputs)
-        return Effects(reads=step.args[:count], writes=step.args[count:])
+        given, results = split_arguments(method, graphs[step.delegate], step.args)
+        return Effects(reads=given, writes=results)
     if isinstance(step, MoveCall):
         return Effects(reads=(step.source,), writes=(step.target,))
     if isinstance(step, JumpFalseCall):

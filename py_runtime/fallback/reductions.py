@@ -143,6 +143,19 @@ def topk(x: Array, k: int, dim: int, largest: bool, *_: Any) -> tuple[Array, Arr
     return np.moveaxis(np.take_along_axis(rows, order, -1), -1, dim), np.moveaxis(order, -1, dim)
 
 
+# Not of the portable library, but in programs all the same: the exporter lets it pass.
+@kernel("sort.values", 3, 2)
+def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
+    values, order = topk(x, x.shape[dim] if x.ndim else 1, dim, descending)
+    return values, order
+
+
+@kernel("sort.values_stable", 4, 2)
+def sort_stable(x: Array, _: bool | None, dim: int, descending: bool) -> tuple[Array, Array]:
+    values, order = sort(x, dim, descending)
+    return values, order
+
+
 def softmax_of(x: Array, dim: int) -> Array:
     powers = np.exp(x - x.max(dim, keepdims=True))
     return np.asarray(powers / powers.sum(dim, keepdims=True))

@@ -87,7 +87,8 @@ def specialize(graph: Graph, inputs: Mapping[int, Shape], numbers: Mapping[int, 
         node = Node(node.op, tuple(_resolve(arg, symbols, node) for arg in node.args), node.outputs, node.fused)
         (first, *_) = node.outputs
         if first in graph.symbols:
-            symbols[first] = _symbol(node, shapes)
+            if first not in symbols:
+                symbols[first] = _symbol(node, shapes)
             continue
         for output, shape in zip(node.outputs, _output_shapes(node, graph, shapes), strict=False):
             shapes[output] = shape

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from py_runtime.dtypes import FLOAT32
+from py_runtime.container import Region
+from py_runtime.dtypes import FLOAT32, INT32
 from py_runtime.errors import LimitError, MissingOperatorError
 from py_runtime.expression import broadcast_index
-from py_runtime.graph import Graph, Node, Ref, Tensor
+from py_runtime.graph import Constant, Graph, Node, Ref, Symbol, Tensor
 from py_runtime.kernels import Target, linear_grid
 from py_runtime.memory import Lifetime, plan_memory
 from py_runtime.passes.dead import drop_dead
+from py_runtime.passes.elements import InputElement, elements_to_read
 from py_runtime.passes.fuse import fuse_elementwise
 from py_runtime.passes.views import Place, place_views
 from py_runtime.plan import Plan, make_plan
@@ -24,6 +27,11 @@ from .test_program import graph_of
 
 def tensor(*shape: int) -> Tensor:
     return Tensor(FLOAT32, shape)
+
+
+def constant(*shape: int) -> Tensor:
+    size = math.prod(shape) * FLOAT32.size
+    return Tensor(FLOAT32, shape, Constant(None, Region(0, size), size))
 
 
 def graph(tensors: dict[int, Tensor], nodes: list[Node], outputs: tuple[int, ...]) -> Graph:
@@ -176,6 +184,35 @@ def test_halves_are_widened_only_where_they_must_be(goldens: Path) -> None:
     assert any("widen" in step.label for step in plain.prepare)
     assert not any("widen" in step.label for step in halves.prepare)
     assert not any("enable f16" in shader for shader in plain.shaders)
+
+
+def test_only_constants_are_prepared() -> None:
+    """A token before what comes in, plus positions: of the cat's two parts only one is constant."""
+    nodes = [
+        Node("aten.expand_copy.default", (Ref(1), (2, 1, 3)), (2,)),
+        Node("aten.cat.default", ((Ref(2), Ref(0)), 1), (3,)),
+        Node("aten.add.Tensor", (Ref(3), Ref(4), 1), (5,)),
+    ]
+    tensors = {0: tensor(2, 4, 3), 1: constant(1, 1, 3), 2: tensor(2, 1, 3), 3: tensor(2, 5, 3), 4: constant(1, 5, 3)}
+    plan = make_plan(graph(tensors | {5: tensor(2, 5, 3)}, nodes, (5,)), Target())
+    assert not any("add" in step.label for step in plan.prepare)
+    assert sum("add" in step.label for step in plan.run) == 1
+
+
+def test_numbers_out_of_inputs_are_read_where_kernels_need_them() -> None:
+    """A slice's start is read on the GPU; a fill value, and what comes out of the graph, on the CPU."""
+    tensors = {0: Tensor(INT32, (3,)), 1: tensor(8, 2), 2: tensor(2), 3: tensor(1, 2)}
+    starts = Node("et_vk.select_as_symint.default", (Ref(0), 0, -1), (9,))
+    more = Node("aten.add.default", (Symbol(9, 0), 1), (10,))
+    part = Node("aten.slice_copy.Tensor", (Ref(1), 0, Symbol(9, 0), Symbol(10, 0), 1), (3,))
+    full = Node("aten.full.default", ((2,), Symbol(10, 0)), (2,))
+
+    def read(nodes: tuple[Node, ...], results: tuple[int, ...] = ()) -> tuple[InputElement, ...]:
+        return elements_to_read(Graph(tensors, (starts, more, *nodes), (0, 1), (3,), {9: 0, 10: 0}), results)
+
+    assert read((part,)) == ()
+    assert read((part, full)) == (InputElement(9, 0, -1),)
+    assert read((part,), (10,)) == (InputElement(9, 0, -1),)
 
 
 def test_missing_operators_are_told_at_once() -> None:
