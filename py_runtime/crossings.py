@@ -45,6 +45,7 @@ def _walk(steps: MethodSteps, method: MethodPlan, on_gpu: set[Slot]) -> Iterator
     for number, step in enumerate(steps.steps):
         if isinstance(step, GpuStep):
             name = f"step {number}, graph"
+            yield from read([step.inputs[element.input] for element in step.elements], name)
             for value in step.inputs:
                 if slot_of(method, value) not in on_gpu:
                     yield _crossing("to GPU", method, value, name)
