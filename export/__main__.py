@@ -1,4 +1,4 @@
-"""Export a model: `python -m export NAME -o FOLDER`."""
+"""Export a model: `python -m export NAME -o FOLDER`; `check FILE` and `inspect FILE` say what a `.pte` is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .fetch import WeightsError
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m export", description="Lower a model to a .pte and its manifest.")
+    parser.epilog = "python -m export check FILE and python -m export inspect FILE say what a .pte needs and holds."
     parser.add_argument("model", nargs="?", help="a recipe's name; --list shows them")
     parser.add_argument("-o", "--output", type=Path, default=Path(), help="folder to write to (default: here)")
     parser.add_argument("--weights", type=Path, help="a weights file instead of the recipe's own")
@@ -21,6 +22,10 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
+    if sys.argv[1:2] in (["check"], ["inspect"]):
+        from . import inspection
+
+        return inspection.main(sys.argv[1], sys.argv[2:])
     options = arguments()
     try:
         import torch  # noqa: F401 - asked for first, to say how to get it

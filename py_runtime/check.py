@@ -54,7 +54,7 @@ class Prepared:
         return step
 
 
-def check_backends(method: MethodPlan) -> Iterator[Problem]:
+def _foreign(method: MethodPlan) -> Iterator[Problem]:
     """Delegates for other backends: their data can't be read."""
     names = [d.backend for d in method.delegates if d.backend != BACKEND]
     for name in sorted(set(names)):
@@ -70,9 +70,12 @@ def prepare_method(
 ) -> tuple[Prepared | None, list[Problem]]:
     """Plan a method for a device; what keeps it from running is told in full instead: see `raise_problems`.
 
-    graphs: of its delegates. data: where each named datum is. kernels: the CPU operators.
+    graphs: of its delegates for the GPU. data: where each named datum is. kernels: the CPU operators.
     """
-    problems = list(_missing(method, graphs, kernels))
+    foreign = list(_foreign(method))
+    problems = [*foreign, *_missing(method, graphs, kernels)]
+    if foreign:
+        return None, problems
     try:
         metadata_of(method)
         steps = make_steps(method, graphs, data, kernels)
@@ -96,8 +99,9 @@ def _missing(method: MethodPlan, graphs: Mapping[int, Graph], kernels: Container
     for chain in method.chains:
         for step in chain:
             if isinstance(step, DelegateCall):
-                for operator, count in missing_operators(graphs[step.delegate]).items():
-                    gpu[operator] = gpu.get(operator, 0) + count
+                if step.delegate in graphs:
+                    for operator, count in missing_operators(graphs[step.delegate]).items():
+                        gpu[operator] = gpu.get(operator, 0) + count
             elif isinstance(step, KernelCall) and step.operator not in kernels:
                 cpu[step.operator] = cpu.get(step.operator, 0) + 1
     for operator, count in sorted(gpu.items()):

@@ -121,6 +121,11 @@ class Files:
         found: dict[str, Any] = self.js.origin.to_py()
         return found
 
+    @property
+    def count(self) -> int:
+        """The `.pte` and its `.ptd` files."""
+        return int(self.js.files.length)
+
     def head(self, index: int = 0) -> tuple[bytes, int]:
         """The head of a file, as far as it was kept, and the whole file's size in bytes."""
         file = self.js.get(index)

@@ -7,7 +7,7 @@ the next one, a key-value cache say, is a state; `reset` sets the states to what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from .constants import needs_widening, raw_storage, start_state, widen
@@ -94,6 +94,24 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         return asdict(self)
+
+    @property
+    def bytes(self) -> dict[str, int]:
+        """Bytes of GPU memory by use, but for weights bound as the file has them."""
+        states = len(self.buffers) - self.states
+        return {
+            "prepared": sum(self.buffers[self.prepared : states]),
+            "states": sum(self.buffers[states:]),
+            "activations": sum(self.buffers[: self.prepared]),
+        }
+
+
+def total_bytes(plans: Iterable[Plan]) -> dict[str, int]:
+    """`Plan.bytes` of several plans together."""
+    total = {"prepared": 0, "states": 0, "activations": 0}
+    for plan in plans:
+        total = {use: size + plan.bytes[use] for use, size in total.items()}
+    return total
 
 
 @dataclass(frozen=True)

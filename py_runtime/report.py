@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from .crossings import Crossing
 from .device import DeviceInfo
 from .graph import Graph
-from .plan import Plan
+from .plan import Plan, total_bytes
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,7 @@ def make_report(
         method=method,
         adapter=asdict(info),
         dispatches=len(steps),
-        bytes={
-            "weights": weight_bytes,
-            "prepared": sum(sum(_kept(stage.plan)[0]) for stage in stages),
-            "states": sum(sum(_kept(stage.plan)[1]) for stage in stages),
-            "activations": sum(sum(stage.plan.buffers[: stage.plan.prepared]) for stage in stages),
-        },
+        bytes={"weights": weight_bytes} | total_bytes(stage.plan for stage in stages),
         operators=dict(Counter(node.op for stage in stages for node in stage.graph.nodes).most_common()),
         routes=dict(Counter(route for _, route in routes).most_common()),
         kernels=kernels,
@@ -103,9 +98,3 @@ def make_report(
         cpu_operators=cpu_operators,
         crossings=crossings,
     )
-
-
-def _kept(plan: Plan) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Bytes of the buffers of prepared weights, and of states."""
-    states = len(plan.buffers) - plan.states
-    return plan.buffers[plan.prepared : states], plan.buffers[states:]

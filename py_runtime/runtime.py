@@ -11,23 +11,20 @@ only when arrays come in or go out; the worker passes typed arrays and never nee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .check import Prepared, Problem, check_backends, cpu_operators, prepare_method, raise_problems
+from .check import Prepared, cpu_operators, raise_problems
 from .container import Region
 from .crossings import crossings
 from .device import Device, DeviceInfo, Files, load_numpy
 from .errors import ClosedError, ProgramError
 from .inputs import check_inputs
-from .merge import Located
 from .method import MethodMetadata, metadata_of
-from .program import KernelCall, parse_program
-from .program import Program as ParsedProgram
+from .preparation import Parsed, parse_files, prepare_methods
 from .report import Report, StageReport, make_report
 from .stage import Progress, Stage
-from .steps import KernelTraits, method_graphs
-from .tensor_file import parse_tensor_file
+from .steps import KernelTraits
 
 
 class Runtime:
@@ -91,11 +88,10 @@ class Program:
         self,
         device: Device,
         files: Files,
-        parsed: ParsedProgram,
-        data: dict[str, Located],
+        parsed: Parsed,
         prepared: dict[str, Prepared],
     ) -> None:
-        self._device, self._files, self._parsed, self._data = device, files, parsed, data
+        self._device, self._files, self._parsed = device, files, parsed
         self._prepared = prepared
         self._methods: list[Method] = []
         self._closed = False
@@ -106,41 +102,20 @@ class Program:
 
         Raises ProgramError, or one error that tells all that keeps its methods from running.
         """
-        head, size = files.head()
-        parsed = parse_program(head, size)
-        data = {key: Located(0, region) for key, region in parsed.named_data.items()}
-        for index in range(1, int(files.js.files.length)):
-            head, size = files.head(index)
-            for key, region in parse_tensor_file(head, size).items():
-                data[key] = Located(index, region)
-        methods = parsed.methods.values()
-        raise_problems([problem for method in methods for problem in check_backends(method)])
-        kernels: dict[str, KernelTraits] = {}
-        if any(isinstance(step, KernelCall) for method in methods for chain in method.chains for step in chain):
-            await load_numpy()
-            from .fallback import KERNELS
-
-            kernels = dict(KERNELS)
+        parsed = parse_files([files.head(index) for index in range(files.count)])
 
         async def read(region: Region) -> bytes:
             return await files.read(0, region.offset, region.size)
 
-        prepared: dict[str, Prepared] = {}
-        problems: list[Problem] = []
-        for method in methods:
-            graphs = await method_graphs(method, read)
-            found, more = prepare_method(method, graphs, data, kernels, device.target())
-            problems.extend(more)
-            if found is not None:
-                prepared[method.name] = found
+        prepared, problems = await prepare_methods(parsed, read, _kernels, device.target())
         raise_problems(problems)
         if not all(found.steps.whole for found in prepared.values()):
             await load_numpy()
-        return cls(device, files, parsed, data, prepared)
+        return cls(device, files, parsed, prepared)
 
     @property
     def method_names(self) -> tuple[str, ...]:
-        return tuple(self._parsed.methods)
+        return tuple(self._parsed.program.methods)
 
     async def load_method(self, name: str = "forward", progress: Progress | None = None) -> Method:
         """Compile a method. Raises ProgramError when there is none of that name, LimitError, GPUError."""
@@ -277,6 +252,14 @@ class Method:
             stage.close()
 
 
+async def _kernels() -> Mapping[str, KernelTraits]:
+    """The CPU operators; they need NumPy."""
+    await load_numpy()
+    from .fallback import KERNELS
+
+    return KERNELS
+
+
 def _machine(program: Program, files: Files, prepared: Prepared, stages: dict[int, Stage]) -> Any:
     """What runs a method that is partly on the CPU; it needs NumPy."""
     from .interpreter import Constants, Machine
@@ -284,5 +267,5 @@ def _machine(program: Program, files: Files, prepared: Prepared, stages: dict[in
     async def read(file: int, region: Region) -> bytes:
         return await files.read(file, region.offset, region.size)
 
-    constants = Constants(program._parsed, prepared.method, program._data, read)
+    constants = Constants(program._parsed.program, prepared.method, program._parsed.data, read)
     return Machine(prepared.steps, prepared.method, stages, constants)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from .container import Region
-from .graph import Graph, parse_delegate
+from .graph import BACKEND, Graph, parse_delegate
 from .merge import GpuStep, Located, Merge, Slot, slot_of, split_arguments
 from .program import (
     DelegateCall,
@@ -93,12 +93,14 @@ class MethodSteps:
 
 
 async def method_graphs(method: MethodPlan, read: ReadRegion) -> dict[int, Graph]:
-    """The graph of each delegate that the method calls, by number."""
+    """The graph of each delegate that the method calls, by number; those for other backends are left out."""
     graphs: dict[int, Graph] = {}
     for chain in method.chains:
         for step in chain:
             if isinstance(step, DelegateCall) and step.delegate not in graphs:
                 delegate = method.delegates[step.delegate]
+                if delegate.backend != BACKEND:
+                    continue
                 if delegate.inline is not None:
                     graphs[step.delegate] = parse_delegate(delegate.inline)
                 else:

@@ -46,6 +46,14 @@ def parse_tensor_file(head: bytes, file_size: int) -> dict[str, Region]:
     return found
 
 
+def head_size(start: bytes) -> int:
+    """How long the head of a tensor file is, from its first 48 bytes or more; 0 if it is none."""
+    if len(start) < 48 or start[4:8] != MAGIC:
+        return 0
+    offset, size = struct.unpack_from("<QQ", start, 16)
+    return int(offset + size)
+
+
 def _checked(count: int, data: bytes) -> int:
     if count > len(data):
         raise ProgramError(f"a list of {count:,} items can't be in {len(data):,} bytes")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from export.flow_programs import FLOW
+from export.offline import open_files
 from export.plain_models import PLAIN
+from py_runtime.crossings import crossings
+from py_runtime.kernels import Target
 from tests.e2e.test_models import arrays
 from tests.site import Failure, RuntimePage
 
@@ -97,7 +101,11 @@ async ([url, runs]) => {
 """
 
 
-def crossings(page: RuntimePage, goldens: Path, name: str) -> list[dict[str, object]]:
-    inputs, _ = runs(goldens / f"{name}.npz")
+def test_the_report_lists_crossings(runtime_page: RuntimePage, goldens: Path) -> None:
+    """The same as `python -m export inspect` finds in the file (tests/unit/test_check.py)."""
+    inputs, _ = runs(goldens / "shaped.npz")
     given = [[list(array.shape), array.ravel().tolist()] for array in inputs[0]]
-    return page.evaluate(CROSSINGS, [f"/test-data/goldens/{name}.pte", given])
+    found = runtime_page.page.evaluate(CROSSINGS, ["/test-data/goldens/shaped.pte", given])
+    (prepared,) = open_files([goldens / "shaped.pte"], Target()).prepared.values()
+    expected = [asdict(crossing) for crossing in crossings(prepared.steps, prepared.method)]
+    assert [{**crossing, "shape": tuple(crossing["shape"])} for crossing in found] == expected
