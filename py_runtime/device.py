@@ -7,6 +7,7 @@ imports, and using it raises WebGPUUnavailableError.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -41,10 +42,15 @@ class DeviceInfo:
 
 
 class Device:
-    """A WebGPU device and its queue of work. Make one with `await Device.create()`."""
+    """A WebGPU device and its queue of work. Make one with `await Device.create()`.
+
+    generation: how many devices there were before this one, which all went away.
+    """
 
     def __init__(self, device: Any, info: DeviceInfo, queue: Any) -> None:
         self.js, self.info, self.queue = device, info, queue
+        self.generation = 0
+        self._turn = asyncio.Lock()
 
     @classmethod
     async def create(cls) -> Device:
@@ -54,9 +60,19 @@ class Device:
                 "this Python runs outside Pteron's worker, where there is no WebGPU. Parsing and planning "
                 "work here; running needs the browser: see docs/design.md."
             )
-        with translated():
-            got = await pteron_js.requestDevice()
-            return cls(got.device, DeviceInfo(**_info(got.info.to_py())), pteron_js.Queue.new())
+        return cls(*await _request())
+
+    @property
+    def lost(self) -> bool:
+        """Whether the device has gone away: the GPU's process ended, its driver was replaced, …"""
+        return pteron_js.lostDevice(self.js) is not None
+
+    async def renew(self) -> None:
+        """Get another device if this one is lost; nothing made on the old one is of use then."""
+        async with self._turn:
+            if self.lost:
+                self.js, self.info, self.queue = await _request()
+                self.generation += 1
 
     def target(self) -> Target:
         """What plans may assume of this device."""
@@ -75,6 +91,13 @@ class Device:
 
     def close(self) -> None:
         self.js.destroy()
+
+
+async def _request() -> tuple[Any, DeviceInfo, Any]:
+    """The best adapter's device, what is known of it, and a queue for its work."""
+    with translated():
+        got = await pteron_js.requestDevice()
+        return got.device, DeviceInfo(**_info(got.info.to_py())), pteron_js.Queue.new()
 
 
 def _info(raw: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,8 @@ export function failure(name, message) {
   return error;
 }
 
+const LOST_MS = 200;
+
 const lost = new WeakMap(); // device -> why it went away
 
 /** Remember when a device goes away, so that what fails then can say so. */
@@ -21,7 +23,8 @@ export function lostDevice(device) {
   }
   return failure(
     "DeviceLostError",
-    `the GPU device went away (${lost.get(device)}). Close this runtime, create another one and load the program again.`,
+    `the GPU device went away (${lost.get(device)}). Run again: a new device is made and the program's weights are ` +
+      "sent to it; its states start over.",
   );
 }
 
@@ -44,7 +47,11 @@ export async function guarded(device, what, work) {
     thrown ??= error;
   }
   const [validation, internal, memory] = await Promise.all(scopes).catch(() => [null, null, null]); // a lost device
-  await null; // lets `device.lost` be heard first
+  if (thrown) {
+    // what a lost device does to a run may be heard of before `device.lost` is
+    await Promise.race([device.lost, new Promise((resolve) => setTimeout(resolve, LOST_MS))]);
+  }
+  await null; // lets `watchDevice` hear it first
   const gone = lostDevice(device);
   if (gone) {
     throw gone;

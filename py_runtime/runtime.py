@@ -11,6 +11,7 @@ only when arrays come in or go out; the worker passes typed arrays and never nee
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,7 @@ class Runtime:
         """A program of files that are open already, as the worker opens them before Python is up."""
         self._check()
         try:
+            await self._device.renew()
             program = await Program.prepare(self._device, files)
             report = None if progress is None else lambda done, total: progress("download", done, total)
             await files.load(report)
@@ -95,6 +97,8 @@ class Program:
         self._prepared = prepared
         self._methods: list[Method] = []
         self._closed = False
+        self._generation, self._target = device.generation, device.target()
+        self._turn = asyncio.Lock()
 
     @classmethod
     async def prepare(cls, device: Device, files: Files) -> Program:
@@ -103,15 +107,24 @@ class Program:
         Raises ProgramError, or one error that tells all that keeps its methods from running.
         """
         parsed = parse_files([files.head(index) for index in range(files.count)])
-
-        async def read(region: Region) -> bytes:
-            return await files.read(0, region.offset, region.size)
-
-        prepared, problems = await prepare_methods(parsed, read, _kernels, device.target())
-        raise_problems(problems)
+        prepared = await _prepare(parsed, files, device)
         if not all(found.steps.whole for found in prepared.values()):
             await load_numpy()
         return cls(device, files, parsed, prepared)
+
+    async def renew(self) -> None:
+        """Load the weights again if their device is lost, and plan again if the new one is of another kind."""
+        async with self._turn:
+            await self._device.renew()
+            if self._generation != self._device.generation:
+                await self._files.reload(self._device)
+                if self._target != self._device.target():
+                    self._prepared = await _prepare(self._parsed, self._files, self._device)
+                self._generation, self._target = self._device.generation, self._device.target()
+
+    def prepared(self, name: str) -> Prepared:
+        """A method's plan for the device that there is."""
+        return self._prepared[name]
 
     @property
     def method_names(self) -> tuple[str, ...]:
@@ -125,8 +138,13 @@ class Program:
             raise ProgramError(f"there is no method {name!r}; the program has {', '.join(self.method_names)}")
         if progress is not None:
             progress("plan", 0, 1)
-        method = Method(self, self._device, self._files, self._prepared[name])
-        await method.compile(progress)
+        await self.renew()
+        method = Method(self, self._device, self._files, name)
+        try:
+            await method.compile(progress)
+        except BaseException:
+            method.close()
+            raise
         self._methods.append(method)
         return method
 
@@ -160,34 +178,59 @@ class Method:
     runs in NumPy, step by step (interpreter.py).
     """
 
-    def __init__(self, program: Program, device: Device, files: Files, prepared: Prepared) -> None:
-        self._program, self._device, self._files, self._prepared = program, device, files, prepared
-        self.metadata: MethodMetadata = metadata_of(prepared.method)
+    def __init__(self, program: Program, device: Device, files: Files, name: str) -> None:
+        self._program, self._device, self._files = program, device, files
+        self._closed = False
+        self._turn = asyncio.Lock()
+        self._build(name)
+        self.metadata: MethodMetadata = metadata_of(self._prepared.method)
+
+    def _build(self, name: str) -> None:
+        """What runs the method, with nothing bound yet."""
+        self._prepared = prepared = self._program.prepared(name)
+        self._generation = self._device.generation
         self._stages = {
-            position: Stage(device, files, prepared.graph_step(position), plan)
+            position: Stage(self._device, self._files, prepared.graph_step(position), plan)
             for position, plan in prepared.plans.items()
         }
-        self._machine = None if prepared.steps.whole else _machine(program, files, prepared, self._stages)
-        self._closed = False
+        whole = prepared.steps.whole
+        self._machine = None if whole else _machine(self._program, self._files, prepared, self._stages)
 
-    async def compile(self, progress: Progress | None) -> None:
-        """Bind the plans for the largest shapes; nothing stays bound when that fails."""
-        try:
-            with self._files.held():  # the next stage needs weights that this one does not
-                for stage in self._stages.values():
-                    await stage.prepare_bounds(progress)
-        except BaseException:
-            self.close()
-            raise
+    async def compile(self, progress: Progress | None = None) -> None:
+        """Bind the plans for the largest shapes."""
+        with self._files.held():  # the next stage needs weights that this one does not
+            for stage in self._stages.values():
+                await stage.prepare_bounds(progress)
+
+    async def _ready(self) -> None:
+        """Before a run: when the device is lost, everything is made again on another one; states start over.
+
+        Raises ClosedError, WebGPUUnavailableError, and what loading raises.
+        """
+        self._check()
+        if self._generation == self._device.generation and not self._device.lost:
+            return
+        async with self._turn:
+            await self._program.renew()
+            if self._generation != self._device.generation:
+                self._release()
+                self._build(self.metadata.name)
+                try:
+                    await self.compile()
+                except BaseException:
+                    self._generation = -1  # the next run tries again
+                    raise
+            self._check()
 
     async def execute(self, inputs: Sequence[Any]) -> list[Any]:
         """Run on NumPy arrays; gives NumPy arrays.
 
-        Raises InputCountError, InputShapeError, InputDtypeError, ClosedError, GPUError.
+        Raises InputCountError, InputShapeError, InputDtypeError, ClosedError, GPUError, and
+        DeviceLostError if the device goes away under the run; the next run makes all of it again.
         """
         from .arrays import checked, from_typed_arrays, to_javascript
 
-        self._check()
+        await self._ready()
         arrays = checked(inputs, self.metadata)
         if self._machine is not None:
             found: list[Any] = await self._machine.execute(arrays)
@@ -204,7 +247,7 @@ class Method:
         dtypes, shapes: one for each array. Where the method is whole on the GPU the data
         never becomes Python objects. Raises as `execute`.
         """
-        self._check()
+        await self._ready()
         check_inputs(dtypes, shapes, self.metadata.inputs)
         if self._machine is not None:
             from .arrays import from_javascript, to_javascript
@@ -216,7 +259,7 @@ class Method:
 
     async def reset(self) -> None:
         """Set the method's mutable buffers (a key-value cache, say) back to what the program starts them as."""
-        self._check()
+        await self._ready()
         if self._machine is not None:
             self._machine.reset()
         for stage in self._stages.values():
@@ -224,7 +267,7 @@ class Method:
 
     async def report(self, rounds: int = 5) -> Report:
         """What a run consists of and how long each kernel takes; runs the kernels a few times."""
-        self._check()
+        await self._ready()
         parts = []
         for stage in self._stages.values():
             assert stage.last is not None  # made when the method was loaded
@@ -246,10 +289,24 @@ class Method:
 
     def close(self) -> None:
         self._closed = True
+        self._release()
+
+    def _release(self) -> None:
         if self._machine is not None:
             self._machine.reset()
         for stage in self._stages.values():
             stage.close()
+
+
+async def _prepare(parsed: Parsed, files: Files, device: Device) -> dict[str, Prepared]:
+    """Plan all methods for a device; one error tells all that keeps any of them from running."""
+
+    async def read(region: Region) -> bytes:
+        return await files.read(0, region.offset, region.size)
+
+    prepared, problems = await prepare_methods(parsed, read, _kernels, device.target())
+    raise_problems(problems)
+    return prepared
 
 
 async def _kernels() -> Mapping[str, KernelTraits]:

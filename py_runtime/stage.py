@@ -99,6 +99,7 @@ class Stage:
             await self.last[1].reset()
 
     def close(self) -> None:
+        """Give back all that is bound, and what runs keep."""
         for _, bound, _ in self._bound.values():
             bound.close()
         self._bound.clear()

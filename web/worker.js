@@ -5,7 +5,7 @@
 // { id, progress } in between.
 
 import { requestDevice } from "./py_runtime/adapter.js";
-import { failure } from "./py_runtime/failure.js";
+import { failure, lostDevice } from "./py_runtime/failure.js";
 import { bind, Queue } from "./py_runtime/replay.js";
 import { openFiles } from "./py_runtime/weights.js";
 
@@ -15,8 +15,13 @@ const timings = {};
 let deviceRequest = null;
 let boot = null;
 
-function device() {
-  deviceRequest ??= requestDevice();
+/** The device that is in use; another one when that has gone away. */
+async function device() {
+  const current = deviceRequest;
+  const usable = await current?.then(({ device }) => !lostDevice(device), () => false);
+  if (!usable && deviceRequest === current) {
+    deviceRequest = requestDevice();
+  }
   return deviceRequest;
 }
 
@@ -46,7 +51,8 @@ async function startPython(base, onProgress) {
   onProgress("boot", 1, 3, "starting Python");
   const pyodide = await loadPyodide({ indexURL: home });
   onProgress("boot", 2, 3, "loading the runtime");
-  pyodide.registerJsModule("pteron_js", { requestDevice: device, Queue: { new: () => new Queue() }, openFiles, bind });
+  const newQueue = { new: () => new Queue() };
+  pyodide.registerJsModule("pteron_js", { requestDevice: device, lostDevice, Queue: newQueue, openFiles, bind });
   pyodide.unpackArchive(archive, "zip", { extractDir: RUNTIME_FOLDER });
   const sys = pyodide.pyimport("sys");
   sys.path.insert(0, RUNTIME_FOLDER);
