@@ -28,6 +28,30 @@ export function lostDevice(device) {
   );
 }
 
+/**
+ * Buffers for these descriptors ({ what, size, usage }), all or none. Throws a LimitError that says what
+ * there is no memory for.
+ */
+export async function allocate(device, descriptors) {
+  const made = descriptors.map(({ what, size, usage }) => {
+    device.pushErrorScope("out-of-memory");
+    const buffer = device.createBuffer({ label: what, size, usage });
+    return { buffer, what, size, scope: device.popErrorScope() };
+  });
+  const errors = await Promise.all(made.map(({ scope }) => scope.catch(() => null))); // a lost device rejects
+  const at = errors.findIndex((error) => error !== null);
+  if (at >= 0) {
+    made.forEach(({ buffer }) => buffer.destroy());
+    const { what, size } = made[at];
+    throw failure(
+      "LimitError",
+      `${what} needs ${size.toLocaleString("en")} bytes of GPU memory, which the device does not have ` +
+        `(${errors[at].message}). Close other programs and pages that use the GPU, or take a smaller model.`,
+    );
+  }
+  return made.map(({ buffer }) => buffer);
+}
+
 /** Run `work` under error scopes; what WebGPU reports becomes a GPUError that names `what`. */
 export async function guarded(device, what, work) {
   device.pushErrorScope("out-of-memory");

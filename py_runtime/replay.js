@@ -5,7 +5,7 @@
 // once and reads back the outputs.
 
 import { fromStorage, toStorage } from "./convert.js";
-import { failure, guarded } from "./failure.js";
+import { allocate, failure, guarded } from "./failure.js";
 import { GpuTensor } from "./tensor.js";
 
 const BINDING_TYPES = { r: "read-only-storage", w: "storage" };
@@ -345,19 +345,14 @@ async function bindNow(device, queue, text, files, states, onProgress) {
   try {
     const compiled = await compile(device, plan, onProgress);
     bound.constants = await Promise.all(plan.constants.map((constant) => files.locate(constant)));
-    await guarded(device, "making the buffers", () => {
-      const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+    await guarded(device, "making the buffers", async () => {
       const own = plan.buffers.length - plan.states;
-      bound.owned = plan.buffers.slice(0, own).map((size) => device.createBuffer({ size, usage }));
-      if (fresh) {
-        states.push(...plan.buffers.slice(own).map((size) => device.createBuffer({ size, usage })));
-      }
+      const wanted = bufferDescriptors(plan);
+      const [readback, ...buffers] = await allocate(device, fresh ? wanted : wanted.slice(0, own + 1));
+      bound.readback = readback;
+      bound.owned = buffers.slice(0, own);
+      states.push(...buffers.slice(own));
       bound.buffers = [...bound.owned, ...states];
-      const size = plan.outputs.reduce((sum, { range }) => sum + Math.ceil(range.size / 4) * 4, 0);
-      bound.readback = device.createBuffer({
-        size: Math.max(size, 4),
-        usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
-      });
     });
     await guarded(device, "preparing the weights", async () => {
       bound.steps = plan.run.map((step) => bound.step(step, compiled));
@@ -379,6 +374,25 @@ async function bindNow(device, queue, text, files, states, onProgress) {
     throw error;
   }
   return bound;
+}
+
+/** What a plan needs for itself, for `allocate`: the memory that outputs are read through, then its buffers. */
+function bufferDescriptors(plan) {
+  const size = plan.outputs.reduce((sum, { range }) => sum + Math.ceil(range.size / 4) * 4, 0);
+  const readback = {
+    what: "the copy of the outputs",
+    size: Math.max(size, 4),
+    usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+  };
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  const user = (steps, i) => steps.find(({ bindings }) => bindings.some(({ buffer }) => buffer === i))?.label;
+  const use = (i) => {
+    if (i < plan.prepared) {
+      return `memory for activations (first used by ${user(plan.run, i)})`;
+    }
+    return i < plan.buffers.length - plan.states ? `a weight prepared by ${user(plan.prepare, i)}` : "a state";
+  };
+  return [readback, ...plan.buffers.map((bytes, i) => ({ what: use(i), size: bytes, usage }))];
 }
 
 /** The file's buffers that a run or an output reads. */

@@ -7,7 +7,7 @@
 
 import { sha256 } from "./cache.js";
 import { ChunkReader } from "./chunks.js";
-import { failure } from "./failure.js";
+import { allocate, failure } from "./failure.js";
 import { readHead, readSegments } from "./segments.js";
 import { concatenate, FIRST_BYTES, Source } from "./source.js";
 
@@ -78,47 +78,46 @@ class OpenFile {
     this.buffers = new Set();
   }
 
-  newBuffer(size) {
+  /** Make buffers for groups of weights, each [{ offset, size, at }] with `at` its place in the buffer. */
+  async makeBuffers(groups) {
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
     const limit = this.device.limits.maxBufferSize;
-    if (size > limit) {
-      throw failure(
-        "LimitError",
-        `a weight of ${this.source.name} has ${size} bytes; a buffer of this device holds ${limit}`,
-      );
-    }
-    const buffer = this.device.createBuffer({ size, usage });
-    this.buffers.add(buffer);
-    return buffer;
+    const wanted = groups.map((group) => {
+      const [{ offset }, last] = [group[0], group.at(-1)];
+      const size = roundUp(Math.max(last.at + last.size, 4), ALIGNMENT);
+      const what = `${group.length > 1 ? "a group of weights" : "a weight"} of ${this.source.name}, from byte ${offset},`;
+      if (size > limit) {
+        throw failure("LimitError", `${what} has ${size} bytes; a buffer of this device holds ${limit}`);
+      }
+      return { what, size, usage };
+    });
+    const buffers = await allocate(this.device, wanted);
+    buffers.forEach((buffer, i) => {
+      this.buffers.add(buffer);
+      groups[i].forEach(({ offset, size, at }) => this.resident.set(offset, { buffer, offset: at, size }));
+    });
   }
 
   /** Give each weight its place. */
   layOut(weights) {
-    let group = [];
+    const groups = [];
+    let shared = [];
     let total = 0;
-    const flush = () => {
-      if (group.length) {
-        const buffer = this.newBuffer(total);
-        for (const { offset, size, at } of group) {
-          this.resident.set(offset, { buffer, offset: at, size });
-        }
-      }
-      group = [];
-      total = 0;
-    };
     for (const { offset, size } of weights) {
       const padded = roundUp(size, ALIGNMENT);
       if (size > SMALL_BYTES) {
-        this.resident.set(offset, { buffer: this.newBuffer(padded), offset: 0, size });
+        groups.push([{ offset, size, at: 0 }]);
         continue;
       }
-      if (total && total + padded > BUFFER_BYTES) {
-        flush();
+      if (!shared.length || total + padded > BUFFER_BYTES) {
+        shared = [];
+        total = 0;
+        groups.push(shared);
       }
-      group.push({ offset, size, at: total });
+      shared.push({ offset, size, at: total });
       total += padded;
     }
-    flush();
+    return this.makeBuffers(groups);
   }
 
   /** Fetch the head and the delegates. */
@@ -154,7 +153,7 @@ class OpenFile {
   /** Send the weights to the GPU. onProgress(bytes of the file that are done with). */
   async load(onProgress) {
     const weights = this.segments.filter((segment) => segment.kind === "weight");
-    this.layOut(weights);
+    await this.layOut(weights);
     const wanted = this.segments
       .filter(({ kind, size }) => kind === "weight" || (kind === "constants" && size <= KEPT_BYTES))
       .map((segment) => ({ ...segment, writer: this.writerOf(segment) }));
@@ -225,14 +224,18 @@ class OpenFile {
   async locate(offset, size) {
     let place = this.resident.get(offset);
     if (!place || place.size < size) {
-      const buffer = this.newBuffer(roundUp(Math.max(size, 4), ALIGNMENT));
-      const writer = new BufferWriter(this.device, buffer, 0);
-      for (let at = 0; at < size; at += PART_BYTES) {
-        writer.write(await this.read(offset + at, Math.min(PART_BYTES, size - at)));
+      await this.makeBuffers([[{ offset, size, at: 0 }]]);
+      place = this.resident.get(offset);
+      const writer = new BufferWriter(this.device, place.buffer, 0);
+      try {
+        for (let at = 0; at < size; at += PART_BYTES) {
+          writer.write(await this.read(offset + at, Math.min(PART_BYTES, size - at)));
+        }
+      } catch (error) {
+        this.resident.delete(offset);
+        throw error;
       }
       writer.end();
-      place = { buffer, offset: 0, size };
-      this.resident.set(offset, place);
     }
     return place;
   }

@@ -43,12 +43,17 @@ def site() -> Iterator[RunningSite]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
+def chromium_path() -> str:
+    """The browser's program; found before Playwright runs, which is asked too and can't be nested."""
+    return str(find_chromium())
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path: str) -> Iterator[object]:
     from playwright.sync_api import sync_playwright
 
-    path = find_chromium()  # asks Playwright too, which can't be nested
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        launched = playwright.chromium.launch(executable_path=chromium_path, args=list(FLAGS))
         yield launched
         launched.close()
 
