@@ -162,14 +162,22 @@ def own_page(browser: Any, chromium_path: str, site: Any) -> Iterator[Any]:
 
 
 def test_the_gpu_process_ends_under_a_run(own_page: Any, goldens: Path) -> None:
-    (given,) = described(goldens / "nanodet.npz")
-    own_page.evaluate("async () => { Object.assign(window, await window.load('nanodet')); }")
+    """Of many runs at once, those that were done are right; the rest reject by name; the next one is right."""
+    (given,) = described(goldens / "convolutions.npz")
+    own_page.evaluate("async () => { Object.assign(window, await window.load('convolutions')); }")
     expected = own_page.evaluate("(given) => window.values(window.method, given)", given)
-    own_page.evaluate("(given) => { window.pending = window.outcome(window.values(window.method, given)); }", given)
+    own_page.evaluate(
+        """(given) => {
+          const run = () => window.values(window.method, given).catch(({ name }) => name);
+          window.pending = Promise.all(Array.from({ length: 300 }, run));
+        }""",
+        given,
+    )
     session = own_page.context.browser.new_browser_cdp_session()
     session.send("Browser.crashGpuProcess")
-    outcome = own_page.evaluate("() => window.pending")
-    assert outcome["name"] == "DeviceLostError", outcome
+    outcomes = own_page.evaluate("() => window.pending")
+    assert outcomes.count("DeviceLostError") > 0
+    assert all(outcome in ("DeviceLostError", expected) for outcome in outcomes)
     assert own_page.evaluate("(given) => window.values(window.method, given)", given) == expected
 
 
@@ -185,7 +193,7 @@ def test_too_little_memory_is_told_and_given_back(worker_page: Any, goldens: Pat
           const left = await accident("count");
           await accident("fill");
           const program = await load();
-          await accident("fill", 1_000_000);
+          await accident("fill", 2_000_000);
           const activations = await outcome(program.loadMethod("forward"));
           await accident("fill");
           const method = await program.loadMethod("forward");
