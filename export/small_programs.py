@@ -152,6 +152,18 @@ class Upscale(nn.Module):
         return self.after(F.interpolate(F.relu(self.before(x)), scale_factor=2.0))
 
 
+class Wide(nn.Module):
+    """Two layers whose weights, of 5 MB each, are longer than the chunks in which files are kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(12)
+        self.first, self.second = nn.Linear(1024, 1200), nn.Linear(1200, 1024)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x).relu())
+
+
 def dynamic_attention() -> SmallProgram:
     length = torch.export.Dim("length", min=2, max=48)
     others = tuple((randn(1, n, 32, seed=n),) for n in (2, 48, 3, 17, 31))
@@ -195,5 +207,6 @@ SMALL: dict[str, Callable[[], SmallProgram]] = {
     ),
     "decoder": lambda: decoder(1, 1, 1, 1, dynamic=False),
     "dynamic_decoder": lambda: decoder(3, 1, 1, 5, 2, dynamic=True),
+    "wide": lambda: SmallProgram(Wide().eval(), (torch.arange(1024.0).sin()[None],)),
     "convolutions": lambda: SmallProgram(ConvNet().eval(), (randn(1, 4, 14, 18),)),
 }

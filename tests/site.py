@@ -13,6 +13,8 @@ import numpy as np
 
 from serve import HEADERS, Site, make_app
 
+from .deliveries import Deliveries
+
 #: A page of the site with nothing on it, to run scripts in.
 BLANK = b'<!doctype html><title>test</title><link rel="icon" href="data:,">'
 
@@ -27,6 +29,7 @@ class RunningSite:
         self.given: dict[str, bytes] = {"blank.html": BLANK}
         self.folders: dict[str, Path] = {}
         self.received: dict[str, bytes] = {}
+        self.deliveries: dict[str, Deliveries] = {}
         routes = [
             Route("/test-data/{path:path}", self._serve, methods=["GET"]),
             Route("/test-data/{path:path}", self._receive, methods=["POST"]),
@@ -55,10 +58,17 @@ class RunningSite:
         self.given[name] = data
         return f"/test-data/{name}"
 
+    def deliver(self, name: str, delivery: Deliveries) -> str:
+        """Serve a file with faults; its URL, relative to the site."""
+        self.deliveries[name] = delivery
+        return f"/test-data/{name}"
+
     async def _serve(self, request: Any) -> Any:
         from starlette.responses import FileResponse, Response
 
         path = request.path_params["path"]
+        if path in self.deliveries:
+            return await self.deliveries[path].answer(request)
         if path in self.given:
             kind = "text/html" if path.endswith(".html") else "application/octet-stream"
             return Response(self.given[path], media_type=kind, headers=HEADERS)
