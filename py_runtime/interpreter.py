@@ -18,7 +18,7 @@ import numpy as np
 from .arrays import byte_array, from_storage, numpy_dtype, to_javascript, to_storage
 from .container import Region
 from .device import GpuTensor
-from .errors import ProgramError, UnsupportedError
+from .errors import ProgramError, PteronError, UnsupportedError
 from .fallback import KERNELS, call_kernel
 from .fallback.registry import Array, Kernel
 from .merge import GpuStep, Located, Slot, slot_of
@@ -110,12 +110,17 @@ class Machine:
         self.known: dict[Slot, Any] = {}
         self.made: list[GpuTensor] = []  # in this run
         self.turn = asyncio.Lock()  # one run at a time
+        self.closed: PteronError | None = None  # why no step is done any more
 
     async def execute(self, inputs: Sequence[Array]) -> list[Array]:
         """Run on arrays as a caller gives and takes them: bfloat16 as its bits."""
         given, taken = given_values(self.method), self.method.outputs
         async with self.turn:
-            outputs = await self.run([self._computable(v, a) for v, a in zip(given, inputs, strict=True)])
+            try:
+                outputs = await self.run([self._computable(v, a) for v, a in zip(given, inputs, strict=True)])
+            finally:
+                if self.closed is not None:
+                    self._forget()
         return [self._outside(v, a) for v, a in zip(taken, outputs, strict=True)]
 
     def _computable(self, value: int, array: Array) -> Array:
@@ -157,14 +162,26 @@ class Machine:
                 tensor.destroy()
         self.known, self.made = {}, []
 
-    def reset(self) -> None:
-        """Set the states to what the program starts them as."""
+    async def reset(self) -> None:
+        """Set the states to what the program starts them as, once the runs under way are done."""
+        async with self.turn:
+            self._forget()
+
+    def close(self, reason: PteronError) -> None:
+        """Give all back; a run under way raises this error."""
+        self.closed = reason
+        if not self.turn.locked():
+            self._forget()
+
+    def _forget(self) -> None:
         self.made = [value for value in self.states.values() if isinstance(value, GpuTensor)]
         self.states = {}
         self._drop(keep={})
 
     async def step(self, at: int, step: Step) -> int:
         """One step; the number of the next one."""
+        if self.closed is not None:
+            raise self.closed
         if isinstance(step, GpuStep):
             await self.gpu(step, self.stages[at])
         elif isinstance(step, CpuStep):

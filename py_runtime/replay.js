@@ -5,7 +5,7 @@
 // once and reads back the outputs.
 
 import { fromStorage, toStorage } from "./convert.js";
-import { allocate, failure, guarded } from "./failure.js";
+import { allocate, failure, guarded, lostDevice } from "./failure.js";
 import { GpuTensor } from "./tensor.js";
 
 const BINDING_TYPES = { r: "read-only-storage", w: "storage" };
@@ -190,6 +190,7 @@ class BoundPlan {
       });
     } catch (error) {
       kept.forEach((tensor) => tensor?.destroy());
+      this.check(); // closed or lost under the run: WebGPU's own error would not say so
       throw error;
     }
     return this.readOutputs(size, read).map((array, i) => ({ array, tensor: kept[i] ?? null }));
@@ -289,6 +290,10 @@ class BoundPlan {
   }
 
   check() {
+    const gone = lostDevice(this.device);
+    if (gone) {
+      throw gone;
+    }
     if (this.closed) {
       throw failure("ClosedError", "this method's program was closed; load it again to run it");
     }

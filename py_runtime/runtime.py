@@ -19,7 +19,7 @@ from .check import Prepared, cpu_operators, raise_problems
 from .container import Region
 from .crossings import crossings
 from .device import Device, DeviceInfo, Files, load_numpy
-from .errors import ClosedError, ProgramError
+from .errors import ClosedError, DeviceLostError, ProgramError, PteronError
 from .inputs import check_inputs
 from .method import MethodMetadata, metadata_of
 from .preparation import Parsed, parse_files, prepare_methods
@@ -213,7 +213,7 @@ class Method:
         async with self._turn:
             await self._program.renew()
             if self._generation != self._device.generation:
-                self._release()
+                self._release(DeviceLostError("the GPU device went away under this run; run again"))
                 self._build(self.metadata.name)
                 try:
                     await self.compile()
@@ -261,7 +261,7 @@ class Method:
         """Set the method's mutable buffers (a key-value cache, say) back to what the program starts them as."""
         await self._ready()
         if self._machine is not None:
-            self._machine.reset()
+            await self._machine.reset()
         for stage in self._stages.values():
             await stage.reset()
 
@@ -285,17 +285,22 @@ class Method:
 
     def _check(self) -> None:
         if self._closed:
-            raise ClosedError("this method's program was closed; load it again to run it")
+            raise _closed()
 
     def close(self) -> None:
         self._closed = True
-        self._release()
+        self._release(_closed())
 
-    def _release(self) -> None:
+    def _release(self, reason: PteronError) -> None:
+        """Give back what runs need; those under way raise this error."""
         if self._machine is not None:
-            self._machine.reset()
+            self._machine.close(reason)
         for stage in self._stages.values():
             stage.close()
+
+
+def _closed() -> ClosedError:
+    return ClosedError("this method's program was closed; load it again to run it")
 
 
 async def _prepare(parsed: Parsed, files: Files, device: Device) -> dict[str, Prepared]:

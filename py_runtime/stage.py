@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .device import BoundPlan, Device, Files, GpuTensor, StateBuffers
+from .errors import ClosedError
 from .merge import GpuStep
 from .passes.bounds import number_bounds
 from .passes.specialize import specialize
@@ -38,6 +39,7 @@ class Stage:
         self._bounds = number_bounds(step.joined.graph, step.symbols)
         self._bound: dict[Any, tuple[Plan, BoundPlan, Numbers]] = {}
         self._states = StateBuffers()
+        self._closed = False
         self.last: tuple[Plan, BoundPlan] | None = None
 
     async def prepare_bounds(self, progress: Progress | None) -> None:
@@ -49,6 +51,8 @@ class Stage:
 
     async def _prepare(self, shapes: Shapes, numbers: Numbers) -> tuple[Plan, BoundPlan, Numbers]:
         """The plan for these input shapes and numbers, planned and compiled if it is not there."""
+        if self._closed:
+            raise ClosedError("this program was closed; load it again to run it")
         key = _key(shapes, numbers)
         found = self._bound.pop(key, None)
         if found is None:
@@ -99,7 +103,8 @@ class Stage:
             await self.last[1].reset()
 
     def close(self) -> None:
-        """Give back all that is bound, and what runs keep."""
+        """Give back all that is bound, and what runs keep. A run under way binds nothing any more."""
+        self._closed = True
         for _, bound, _ in self._bound.values():
             bound.close()
         self._bound.clear()

@@ -1,7 +1,7 @@
 // A tensor that a run left on the GPU: given to another run as it is, or read back later.
 
 import { fromStorage } from "./convert.js";
-import { guarded } from "./failure.js";
+import { failure, guarded } from "./failure.js";
 
 const roundUp = (size) => Math.ceil(size / 4) * 4;
 
@@ -14,6 +14,7 @@ export class GpuTensor {
     this.shape = shape;
     this.storage = storage;
     this.size = range.size;
+    this.destroyed = false;
     const usage = GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
     this.buffer = device.createBuffer({ label: "kept output", size: Math.max(4, roundUp(range.size)), usage });
   }
@@ -38,6 +39,9 @@ export class GpuTensor {
   }
 
   async readNow() {
+    if (this.destroyed) {
+      throw failure("ClosedError", "a tensor is read that was given back, as its program was closed; load it again");
+    }
     const { device, dtype, shape, storage } = this;
     const size = Math.max(4, roundUp(this.size));
     const mapped = device.createBuffer({ size, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
@@ -56,6 +60,7 @@ export class GpuTensor {
   }
 
   destroy() {
+    this.destroyed = true;
     this.buffer.destroy();
   }
 }
