@@ -87,16 +87,19 @@ def split_arguments(method: MethodPlan, graph: Graph, args: tuple[int, ...]) -> 
         if [number for at, number in enumerate(is_number) if at not in chosen] == numbers
     }
     if not fits:
-        raise ProgramError(
-            f"a delegate with {len(graph.inputs)} inputs and {len(graph.outputs)} outputs is called on "
-            f"{len(args)} values"
-        )
+        raise _wrong_count(graph, args)
     if len(fits) > 1:
         raise UnsupportedError(
             f"a delegate of {method.name} is called on {surplus} numbers more than it takes, and the program does not "
             "say which of them it takes; export the model with fixed sizes there"
         )
     return fits.pop(), results
+
+
+def _wrong_count(graph: Graph, args: tuple[int, ...]) -> ProgramError:
+    return ProgramError(
+        f"a delegate with {len(graph.inputs)} inputs and {len(graph.outputs)} outputs is called on {len(args)} values"
+    )
 
 
 class Merge:
@@ -148,10 +151,7 @@ class Merge:
                 "lower.alias_buffer_mutations on the exported program."
             )
         if len(given) != len(graph.inputs) or len(results) != len(graph.outputs):
-            raise ProgramError(
-                f"a delegate with {len(graph.inputs)} inputs and {len(graph.outputs)} outputs is called on "
-                f"{len(args)} values"
-            )
+            raise _wrong_count(graph, args)
         renamed: dict[int, int] = {}
         for inner, value in zip(graph.inputs, given, strict=True):
             if inner in graph.symbols:

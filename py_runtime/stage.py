@@ -46,7 +46,7 @@ class Stage:
         """Compile the plan for the largest shapes."""
         graph = self.joined.graph
         shapes = tuple(port.shape for port in self.joined.inputs)
-        symbols = specialize(graph, {}, self._bounds).symbols
+        symbols = specialize(graph, {}, self._bounds).symbols if graph.symbols else {}
         await self._keep(shapes, self._largest, symbols, progress, self._bounds)
 
     async def _prepare(self, shapes: Shapes, numbers: Numbers) -> tuple[Plan, BoundPlan, Numbers]:

@@ -109,6 +109,29 @@ def watch(page: Any) -> Callable[[], list[str]]:
     return lambda: [text for text in seen if not any(part in text for part in page.allowed)]
 
 
+#: What scripts in a page use to load goldens and run them; described() makes what `tensors` takes.
+TOOLS = """
+async () => {
+  const { Runtime, Tensor } = await import("/pteron.js");
+  const typed = { float32: [Float32Array, Number], int64: [BigInt64Array, BigInt] };
+  window.runtime = await Runtime.create();
+  window.tensors = (given) =>
+    given.map(([dtype, dims, data]) => new Tensor(dtype, typed[dtype][0].from(data.map(typed[dtype][1])), dims));
+  window.load = async (name) => {
+    const program = await window.runtime.loadProgram(`/test-data/goldens/${name}.pte`);
+    return { program, method: await program.loadMethod("forward") };
+  };
+  window.values = async (method, given) =>
+    (await method.execute(window.tensors(given))).map(({ data }) => [...data].map(Number));
+}
+"""
+
+
+def described(arrays: Sequence[np.ndarray]) -> list[list[object]]:
+    """The inputs of a run, as TOOLS takes them."""
+    return [[array.dtype.name, list(array.shape), array.ravel().tolist()] for array in arrays]
+
+
 @dataclass(frozen=True)
 class Failure:
     """An error that reached the page: its name and message."""

@@ -9,30 +9,14 @@ import numpy as np
 import pytest
 
 from tests.e2e.test_programs import runs
-
-PAGE = """
-async () => {
-  const { Runtime, Tensor } = await import("/pteron.js");
-  window.runtime = await Runtime.create();
-  window.load = async (name) => {
-    const program = await window.runtime.loadProgram(`/test-data/goldens/${name}.pte`);
-    return { program, method: await program.loadMethod("forward") };
-  };
-  window.tensors = (given) => given.map(([dims, data]) => new Tensor("float32", Float32Array.from(data), dims));
-  window.values = async (method, given) => (await method.execute(window.tensors(given))).map(({ data }) => [...data]);
-}
-"""
+from tests.site import TOOLS, described
 
 
 @pytest.fixture
 def busy_page(page: Any, site: Any) -> Any:
     page.goto(site.url + "test-data/blank.html")
-    page.evaluate(PAGE)
+    page.evaluate(TOOLS)
     return page
-
-
-def described(arrays: list[np.ndarray]) -> list[list[object]]:
-    return [[list(array.shape), array.ravel().tolist()] for array in arrays]
 
 
 def same(got: list[list[float]], expected: list[np.ndarray]) -> None:
@@ -69,7 +53,7 @@ def test_runs_of_two_programs_and_a_load_between(busy_page: Any, goldens: Path) 
           const [a, b, wide, c, d, e] = await Promise.all(work);
           const dims = wide.method.metadata.inputs[0].dims;
           const input = Array.from({ length: dims[0] * dims[1] }, (_, i) => Math.sin(i));
-          const third = await window.values(wide.method, [[dims, input]]);
+          const third = await window.values(wide.method, [["float32", dims, input]]);
           await Promise.all([first, second, wide].map(({ program }) => program.close()));
           return { results: [[a, c, e], [b, d]], third };
         }""",

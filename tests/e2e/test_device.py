@@ -10,7 +10,7 @@ import pytest
 
 from tests.chromium import FLAGS
 from tests.e2e.test_programs import runs
-from tests.site import watch
+from tests.site import TOOLS, described, watch
 
 # Told to the worker by name: things that go wrong, once.
 ACCIDENTS = """
@@ -70,22 +70,10 @@ const ACCIDENTS = {
 };
 """
 
-PAGE = """
-async () => {
-  const { Runtime, Tensor } = await import("/pteron.js");
-  window.runtime = await Runtime.create();
+REPORTS = """
+() => {
   window.accident = (what, argument) => window.runtime.channel.call("accident", { what, argument });
   window.outcome = (promise) => promise.then(() => ({ name: "none" }), ({ name, message }) => ({ name, message }));
-  window.tensors = (given) =>
-    given.map(([dtype, dims, data]) => new Tensor(dtype, window.typed[dtype].from(data.map(window.cast[dtype])), dims));
-  window.typed = { float32: Float32Array, int64: BigInt64Array };
-  window.cast = { float32: Number, int64: BigInt };
-  window.load = async (name) => {
-    const program = await window.runtime.loadProgram(`/test-data/goldens/${name}.pte`);
-    return { program, method: await program.loadMethod("forward") };
-  };
-  window.values = async (method, given) =>
-    (await method.execute(window.tensors(given))).map(({ data }) => [...data].map(Number));
 }
 """
 
@@ -97,7 +85,8 @@ def prepare(page: Any, site: Any) -> Any:
 
     page.context.route("**/worker.js", worker)
     page.goto(site.url + "test-data/blank.html")
-    page.evaluate(PAGE)
+    page.evaluate(TOOLS)
+    page.evaluate(REPORTS)
     return page
 
 
@@ -107,10 +96,9 @@ def worker_page(page: Any, site: Any) -> Any:
     return prepare(page, site)
 
 
-def described(path: Path) -> list[list[list[object]]]:
+def all_runs(path: Path) -> list[list[list[object]]]:
     """The inputs of each run of a golden, as the page takes them."""
-    inputs, _ = runs(path)
-    return [[[a.dtype.name, list(a.shape), a.ravel().tolist()] for a in given] for given in inputs]
+    return [described(given) for given in runs(path)[0]]
 
 
 LOST = """
@@ -138,7 +126,7 @@ async ([given, fewer]) => {
 def test_a_run_on_a_lost_device(worker_page: Any, goldens: Path, name: str, other: str) -> None:
     """It rejects by name; the next runs, of both programs at once, are right, and states start over."""
     fetched: list[str] = []
-    given = [described(goldens / f"{name}.npz"), described(goldens / f"{other}.npz")[0]]
+    given = [all_runs(goldens / f"{name}.npz"), all_runs(goldens / f"{other}.npz")[0]]
     for place, program in (("first", name), ("second", other)):
         worker_page.evaluate("async ([place, name]) => { window[place] = await window.load(name); }", [place, program])
     worker_page.context.on("request", lambda request: fetched.append(request.url))
@@ -163,7 +151,7 @@ def own_page(browser: Any, chromium_path: str, site: Any) -> Iterator[Any]:
 
 def test_the_gpu_process_ends_under_a_run(own_page: Any, goldens: Path) -> None:
     """Of many runs at once, those that were done are right; the rest reject by name; the next one is right."""
-    (given,) = described(goldens / "convolutions.npz")
+    (given,) = all_runs(goldens / "convolutions.npz")
     own_page.evaluate("async () => { Object.assign(window, await window.load('convolutions')); }")
     expected = own_page.evaluate("(given) => window.values(window.method, given)", given)
     own_page.evaluate(
@@ -183,7 +171,7 @@ def test_the_gpu_process_ends_under_a_run(own_page: Any, goldens: Path) -> None:
 
 def test_too_little_memory_is_told_and_given_back(worker_page: Any, goldens: Path) -> None:
     """For a weight at load, for activations at loadMethod; after that there is room, and the program runs."""
-    (given,) = described(goldens / "nanodet.npz")
+    (given,) = all_runs(goldens / "nanodet.npz")
     result = worker_page.evaluate(
         """async (given) => {
           const { runtime, accident, outcome, values } = window;

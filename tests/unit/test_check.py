@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from export.inspection import main
+from export.lower import delegate_graphs
 from export.offline import open_files
 from py_runtime.check import prepare_method, raise_problems
 from py_runtime.crossings import Crossing, crossings
 from py_runtime.errors import MissingOperatorError, PteronError, UnsupportedError
 from py_runtime.fallback import KERNELS
-from py_runtime.graph import Graph, Node, parse_delegate
+from py_runtime.graph import Graph, Node
 from py_runtime.kernels import Target
 from py_runtime.program import Delegate, DelegateCall, KernelCall, MethodPlan, parse_program
 
@@ -23,12 +24,7 @@ def opened_method(path: Path) -> tuple[MethodPlan, dict[int, Graph]]:
     """The method `forward` of a file and the graphs of its delegates."""
     data = path.read_bytes()
     method = parse_program(data, len(data)).methods["forward"]
-    graphs = {}
-    for number, delegate in enumerate(method.delegates):
-        assert delegate.region is not None
-        region = delegate.region
-        graphs[number] = parse_delegate(data[region.offset : region.offset + region.size], region.offset)
-    return method, graphs
+    return method, dict(enumerate(delegate_graphs(data)))
 
 
 def told(method: MethodPlan, graphs: dict[int, Graph]) -> PteronError:
