@@ -7,12 +7,25 @@
 const FOLDER = "pteron-files";
 export const CHUNK_BYTES = 4 << 20;
 const SAVE_EVERY = 32; // chunks, after which the index is written
+const ANSWER_MS = 5000; // that the browser's storage has for an answer
 
 const hex = (buffer) => [...new Uint8Array(buffer)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** SHA-256 as hexadecimal digits. */
 export async function sha256(bytes) {
   return hex(await crypto.subtle.digest("SHA-256", bytes));
+}
+
+/**
+ * An answer of the browser's storage. Some never come (seen in Chromium, of two programs loaded at once);
+ * the cache is a help, and no load may wait for it for ever.
+ */
+function answered(promise) {
+  let timer = 0;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new DOMException("the browser's storage does not answer", "TimeoutError")), ANSWER_MS);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 async function folder() {
@@ -77,12 +90,12 @@ export class CacheEntry {
    */
   static async open(key, size) {
     try {
-      const directory = await folder();
-      const found = await readIndex(directory, key);
+      const directory = await answered(folder());
+      const found = await answered(readIndex(directory, key));
       const index = found?.size === size && found.chunk === CHUNK_BYTES ? found : { size, chunk: CHUNK_BYTES, digests: {} };
-      const file = await directory.getFileHandle(`${key}.data`, { create: true });
+      const file = await answered(directory.getFileHandle(`${key}.data`, { create: true }));
       const mode = index.whole ? "read-only" : "readwrite";
-      const entry = new CacheEntry(directory, key, index, await file.createSyncAccessHandle({ mode }));
+      const entry = new CacheEntry(directory, key, index, await answered(file.createSyncAccessHandle({ mode })));
       entry.state = index.whole ? "whole" : "open";
       return entry;
     } catch {
@@ -134,7 +147,7 @@ export class CacheEntry {
       if (this.state !== "whole") {
         this.handle.flush();
       }
-      await writeText(this.directory, `${this.key}.json`, JSON.stringify(this.index));
+      await answered(writeText(this.directory, `${this.key}.json`, JSON.stringify(this.index)));
     } catch {
       this.state = "full"; // chunks without an index are fetched again
     }

@@ -141,6 +141,19 @@ def test_a_full_disk(page: Any, site: Any, goldens: Path, wide: bytes) -> None:
         check_values(result, goldens)
 
 
+def test_storage_that_does_not_answer(page: Any, site: Any, goldens: Path, wide: bytes) -> None:
+    """A load goes on without it."""
+    silent = "FileSystemFileHandle.prototype.createSyncAccessHandle = () => new Promise(() => {});\n"
+
+    def worker(route: Any) -> None:
+        route.fulfill(body=route.fetch().text() + silent, content_type="text/javascript")
+
+    page.context.route("**/worker.js", worker)
+    result = load(page, site, site.deliver("silent.pte", Deliveries(wide)), run=True)
+    assert result["origin"]["cache"] == "none"
+    check_values(result, goldens)
+
+
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_cut_connection_resumes(page: Any, site: Any, goldens: Path, wide: bytes, ranges: bool) -> None:
     """Where the server gives parts, no byte is sent much more than once."""
