@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from py_runtime.check import Prepared, Problem, cpu_operators, raise_problems
 from py_runtime.container import Region, parse_header
@@ -22,6 +22,8 @@ from py_runtime.steps import CpuStep, KernelTraits, MoveStep, Step
 from py_runtime.tensor_file import head_size
 
 FIRST_BYTES = 64
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,22 @@ def open_files(paths: Sequence[Path], target: Target) -> Opened:
         return KERNELS
 
     parsed = parse_files([_head(path, at == 0) for at, path in enumerate(paths)])
-    prepared, problems = asyncio.run(prepare_methods(parsed, read, kernels, target))
+    prepared, problems = _finished(prepare_methods(parsed, read, kernels, target))
     return Opened(tuple(paths), parsed, prepared, tuple(problems))
+
+
+def _finished(coroutine: Coroutine[object, None, T]) -> T:
+    """What a coroutine returns which has nothing to wait for, as files on disk answer at once.
+
+    No event loop is started: where one runs already, as in a notebook, a second one is refused.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("reading a file on disk waited for an event loop")
 
 
 def _bytes(path: Path, offset: int, size: int) -> bytes:

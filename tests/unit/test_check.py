@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,6 +117,16 @@ def test_check_says_what_is_missing(goldens: Path, tmp_path: Path, capsys: pytes
     capsys.readouterr()
     assert main("check", [str(broken)]) == 2
     assert "TruncatedProgramError" in capsys.readouterr().err
+
+
+def test_files_open_where_an_event_loop_runs(goldens: Path) -> None:
+    """As in a notebook; in a thread of its own, since a page of other tests has its loop in this one."""
+
+    async def methods() -> list[str]:
+        return list(open_files([goldens / "relu.pte"], Target()).prepared)
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(asyncio.run, methods()).result() == ["forward"]
 
 
 def test_inspect_shows_steps_and_graphs(goldens: Path, capsys: pytest.CaptureFixture[str]) -> None:
