@@ -51,11 +51,11 @@ def open_files(paths: Sequence[Path], target: Target) -> Opened:
         return KERNELS
 
     parsed = parse_files([_head(path, at == 0) for at, path in enumerate(paths)])
-    prepared, problems = _finished(prepare_methods(parsed, read, kernels, target))
+    prepared, problems = finished(prepare_methods(parsed, read, kernels, target))
     return Opened(tuple(paths), parsed, prepared, tuple(problems))
 
 
-def _finished(coroutine: Coroutine[object, None, T]) -> T:
+def finished(coroutine: Coroutine[object, None, T]) -> T:
     """What a coroutine returns which has nothing to wait for, as files on disk answer at once.
 
     No event loop is started: where one runs already, as in a notebook, a second one is refused.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
+from .container import AGAIN
 from .errors import LimitError, MissingOperatorError, ProgramError, PteronError, UnsupportedError
 from .graph import BACKEND, Graph
 from .kernels import Target
@@ -115,6 +117,7 @@ def _plan(step: GpuStep, target: Target) -> Plan | list[PteronError]:
     graph = step.joined.graph
     try:
         special = specialize(graph, {}, number_bounds(graph, step.symbols))
+        _check_sizes(step, special)
     except PteronError as error:
         return [error]
     if missing_operators(special):
@@ -123,6 +126,16 @@ def _plan(step: GpuStep, target: Target) -> Plan | list[PteronError]:
         return make_plan(special, target, step.joined.inputs, step.joined.outputs)
     except PteronError as error:
         return node_problems(special, target) or [error]
+
+
+def _check_sizes(step: GpuStep, graph: Graph) -> None:
+    """ProgramError if a fixed output of the method has not as many elements as its operators give it."""
+    for tensor, kind in zip(graph.outputs, step.joined.outputs, strict=True):
+        shape = graph.tensors[tensor].shape
+        if not kind.dynamic and math.prod(kind.shape) != math.prod(shape):
+            raise ProgramError(
+                f"an output is {list(kind.shape)} for the method and {list(shape)} for its operators. {AGAIN}"
+            )
 
 
 def raise_problems(problems: list[Problem]) -> None:

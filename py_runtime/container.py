@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from .errors import ProgramError, TruncatedProgramError
 
@@ -98,12 +99,41 @@ def broken_file(what: str) -> Iterator[None]:
     """Turn what a reader raises on nonsense bytes into ProgramError."""
     try:
         yield
-    except (struct.error, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise ProgramError(f"the {what} is damaged: {error}. Export or fetch the file again.") from error
+    except NONSENSE as error:
+        raise ProgramError(f"the {what} is damaged: {error or 'its parts do not fit'}. {AGAIN}") from error
+
+
+AGAIN = "Export or fetch the file again."
+NONSENSE = (struct.error, LookupError, TypeError, ValueError, ArithmeticError, RecursionError, AssertionError)
+
+
+class Items:
+    """Counts the items of all lists of a flatbuffer of `size` bytes: it can't have more items than bytes.
+
+    Without that, a list that many others are made to overlap would take minutes to read.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = self.left = size
+
+    def checked(self, count: int) -> int:
+        """The length of one more list; raises ProgramError where it can't be true."""
+        self.left -= count
+        if self.left < 0:
+            raise ProgramError(f"lists of {self.size - self.left:,} items can't be in {self.size:,} bytes. {AGAIN}")
+        return count
+
+
+def filled(table: Any, union: Any) -> Any:
+    """A flatbuffer union's table as the kind that it is; raises ValueError where it is missing."""
+    if union is None:
+        raise ValueError("a value's kind is given, the value is missing")
+    table.Init(union.Bytes, union.Pos)
+    return table
 
 
 def text(raw: bytes | None) -> str:
-    """A flatbuffer string; ProgramError where a required one is missing."""
+    """A flatbuffer string; raises ValueError where a required one is missing or no text."""
     if raw is None:
-        raise ProgramError("a name is missing")
+        raise ValueError("a name is missing")
     return raw.decode()

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .container import Region, broken_file, text
+from .container import AGAIN, Items, Region, broken_file, filled, text
 from .dtypes import DType, from_vk_type
 from .errors import ProgramError
 from .schema import vulkan as vk
@@ -194,24 +194,19 @@ def parse_delegate(blob: bytes, base: int | None = None) -> Graph:
 
 def _read_graph(data: bytes, raw: Region | None) -> Graph:
     root = vk.VkGraph.GetRootAs(data, 0)
-    values = [_Value(root.Values(i)) for i in range(_checked(root.ValuesLength(), data))]
-    constants = [_constant(root.Constants(i), raw) for i in range(_checked(root.ConstantsLength(), data))]
+    items = Items(len(data))
+    values = [_Value(root.Values(i)) for i in range(items.checked(root.ValuesLength()))]
+    constants = [_constant(root.Constants(i), raw) for i in range(items.checked(root.ConstantsLength()))]
     tensors = {i: _tensor(v.table, constants) for i, v in enumerate(values) if v.kind == vk.GraphTypes.VkTensor}
     symbols = {i: int(v.table.Value()) for i, v in enumerate(values) if v.kind == vk.GraphTypes.SymInt}
-    reader = _Arguments(values, tensors, symbols, data)
-    nodes = [reader.node(root.Chain(i)) for i in range(_checked(root.ChainLength(), data))]
-    inputs = tuple(int(root.InputIds(i)) for i in range(_checked(root.InputIdsLength(), data)))
-    outputs = tuple(int(root.OutputIds(i)) for i in range(_checked(root.OutputIdsLength(), data)))
+    reader = _Arguments(values, tensors, symbols, items)
+    nodes = [reader.node(root.Chain(i)) for i in range(items.checked(root.ChainLength()))]
+    inputs = tuple(int(root.InputIds(i)) for i in range(items.checked(root.InputIdsLength())))
+    outputs = tuple(int(root.OutputIds(i)) for i in range(items.checked(root.OutputIdsLength())))
     for index in (*inputs, *outputs):
         if index not in tensors and index not in symbols:
             raise ProgramError(f"value {index} is an input or output of a delegate but no tensor")
     return Graph(tensors, tuple(nodes), inputs, outputs, symbols)
-
-
-def _checked(count: int, data: bytes) -> int:
-    if count > len(data):
-        raise ProgramError(f"a list of {count:,} items can't be in {len(data):,} bytes")
-    return count
 
 
 class _Value:
@@ -219,11 +214,7 @@ class _Value:
 
     def __init__(self, value: Any) -> None:
         self.kind = value.ValueType()
-        self.table: Any = None
-        if self.kind in TABLES:
-            self.table = TABLES[self.kind]()
-            union = value.Value()
-            self.table.Init(union.Bytes, union.Pos)
+        self.table: Any = filled(TABLES[self.kind](), value.Value()) if self.kind in TABLES else None
 
 
 TABLES = {
@@ -271,12 +262,13 @@ def _tensor(table: Any, constants: list[Constant]) -> Tensor:
 class _Arguments:
     """Turns a node's value ids into Python arguments."""
 
-    def __init__(self, values: list[_Value], tensors: dict[int, Tensor], symbols: dict[int, int], data: bytes) -> None:
-        self.values, self.tensors, self.symbols, self.data = values, tensors, symbols, data
+    def __init__(self, values: list[_Value], tensors: dict[int, Tensor], symbols: dict[int, int], items: Items) -> None:
+        self.values, self.tensors, self.symbols, self.items = values, tensors, symbols, items
+        self.read: dict[int, Arg] = {}
 
     def node(self, call: Any) -> Node:
         name = text(call.Name())
-        ids = [int(call.Args(i)) for i in range(_checked(call.ArgsLength(), self.data))]
+        ids = [int(call.Args(i)) for i in range(self.items.checked(call.ArgsLength()))]
         if not ids:
             raise ProgramError(f"{name} has no arguments, not even an output")
         output = self.arg(ids[-1])
@@ -289,8 +281,16 @@ class _Arguments:
         return Node(name, tuple(self.arg(i) for i in ids[:-1]), tuple(results))
 
     def arg(self, index: int, depth: int = 0) -> Arg:
-        if not 0 <= index < len(self.values) or depth > 4:
-            raise ProgramError(f"value {index} is named; the delegate has {len(self.values)}")
+        """A value by its id; each is read once, however many nodes name it."""
+        if not 0 <= index < len(self.values):
+            raise ProgramError(f"value {index} is named; the delegate has {len(self.values)}. {AGAIN}")
+        if depth > 4:
+            raise ProgramError(f"value {index} of a delegate is a list within four others. {AGAIN}")
+        if index not in self.read:
+            self.read[index] = self._read(index, depth)
+        return self.read[index]
+
+    def _read(self, index: int, depth: int) -> Arg:
         value = self.values[index]
         kind, table = value.kind, value.table
         if kind == vk.GraphTypes.VkTensor:
@@ -298,10 +298,10 @@ class _Arguments:
         if kind == vk.GraphTypes.SymInt:
             return Symbol(index, self.symbols[index])
         if kind == vk.GraphTypes.ValueList:
-            count = _checked(table.ItemsLength(), self.data)
+            count = self.items.checked(table.ItemsLength())
             return tuple(self.arg(int(table.Items(i)), depth + 1) for i in range(count))
         if kind in LISTS:
-            count = _checked(table.ItemsLength(), self.data)
+            count = self.items.checked(table.ItemsLength())
             return tuple(LISTS[kind](table.Items(i)) for i in range(count))
         if kind in SCALARS:
             scalar: int | float | bool | str = SCALARS[kind](table)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .container import Region
+from .container import AGAIN, Region
 from .errors import ProgramError, UnsupportedError
 from .graph import Constant, Graph, Node, Ref, Tensor, rename_tensors
 from .passes.elements import InputElement, elements_to_read
@@ -125,6 +126,13 @@ class Merge:
             raise ProgramError(f"{self.method.name} passes {kind!r} where a delegate takes or gives a tensor")
         return kind
 
+    def _check_size(self, value: int, inner: Tensor) -> None:
+        kind = self._tensor_of(value)
+        if not kind.dynamic and math.prod(kind.shape) != inner.count:
+            raise ProgramError(
+                f"{self.method.name} has {list(kind.shape)} where its delegate has {list(inner.shape)}. {AGAIN}"
+            )
+
     def _take(self, value: int) -> None:
         """Let a tensor of the method come in from outside."""
         kind = self._tensor_of(value)
@@ -157,6 +165,7 @@ class Merge:
             if inner in graph.symbols:
                 renamed[inner] = self._number(value, graph.symbols[inner])
             else:
+                self._check_size(value, graph.tensors[inner])
                 renamed[inner] = self._input(value, graph.tensors[inner])
         for index, tensor in graph.tensors.items():
             if index not in renamed:
@@ -167,6 +176,8 @@ class Merge:
                 self.symbols[renamed[symbol]] = bound
         self.nodes.extend(rename_tensors(node, renamed) for node in graph.nodes)
         for inner, value in zip(graph.outputs, results, strict=True):
+            if inner in graph.tensors:
+                self._check_size(value, graph.tensors[inner])
             slot = slot_of(self.method, value)
             self.known[slot] = renamed[inner]
             self.written[slot] = value

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .container import HEAD_BYTES, Header, Region, broken_file, parse_header, text
+from .container import HEAD_BYTES, Header, Items, Region, broken_file, filled, parse_header, text
 from .dtypes import DType, from_scalar_type
 from .errors import ProgramError, TruncatedProgramError
 from .schema import program as fb
@@ -136,18 +136,14 @@ class _Reader:
 
     def __init__(self, data: bytes, header: Header, file_size: int) -> None:
         self.data, self.header, self.file_size = data, header, file_size
+        self.items = Items(header.program_size)
         root = fb.Program.GetRootAs(data, 0)
         self.root = root
         self.segments = tuple(self._segment(s) for s in self.each(root.SegmentsLength, root.Segments))
 
     def each(self, length: Callable[[], int], item: Callable[[int], Any]) -> Iterator[Any]:
         """The items of a flatbuffer vector, once its length is seen to fit in the file."""
-        return (item(i) for i in range(self.checked(length())))
-
-    def checked(self, count: int) -> int:
-        if count > len(self.data):
-            raise ProgramError(f"a list of {count:,} items can't be in {len(self.data):,} bytes")
-        return count
+        return (item(i) for i in range(self.items.checked(length())))
 
     def ints(self, length: Callable[[], int], item: Callable[[int], int]) -> tuple[int, ...]:
         return tuple(int(x) for x in self.each(length, item))
@@ -255,15 +251,14 @@ class _Reader:
         if kind not in VALUE_KINDS:
             raise ProgramError(f"a value of kind {kind} is newer than this reader")
         table, read = VALUE_KINDS[kind]
-        item = table()
-        union = value.Val()
-        item.Init(union.Bytes, union.Pos)
-        return read(self, item)
+        return read(self, filled(table(), value.Val()))
 
     def tensor(self, tensor: Any) -> TensorValue:
+        if max(tensor.SizesLength(), tensor.DimOrderLength()) > MAX_RANK:
+            raise ProgramError(f"a tensor of {tensor.SizesLength():,} dimensions is announced; {MAX_RANK} is the most")
         shape = self.ints(tensor.SizesLength, tensor.Sizes)
-        if len(shape) > MAX_RANK or any(size < 0 for size in shape):
-            raise ProgramError(f"a tensor has the impossible shape {list(shape)[:MAX_RANK]}")
+        if any(size < 0 for size in shape):
+            raise ProgramError(f"a tensor has the impossible shape {list(shape)}")
         allocation, extra = tensor.AllocationInfo(), tensor.ExtraTensorInfo()
         external = extra is not None and extra.Location() == fb.TensorDataLocation.EXTERNAL
         return TensorValue(
@@ -286,10 +281,7 @@ class _Reader:
         if kind not in INSTRUCTION_KINDS:
             raise ProgramError(f"an instruction of kind {kind} is newer than this reader")
         table, build = INSTRUCTION_KINDS[kind]
-        item = table()
-        union = instruction.InstrArgs()
-        item.Init(union.Bytes, union.Pos)
-        built = build(self, item, operators)
+        built = build(self, filled(table(), instruction.InstrArgs()), operators)
         if isinstance(built, DelegateCall) and not 0 <= built.delegate < delegates:
             raise ProgramError(f"delegate {built.delegate} is called; the method has {delegates}")
         return built

@@ -15,6 +15,10 @@ from .chromium import FLAGS, find_chromium
 from .site import RunningSite, RuntimePage, watch
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fuzz", type=int, default=3000, help="how many damaged programs tests/unit/test_fuzz.py takes")
+
+
 @pytest.fixture(scope="session")
 def goldens() -> Path:
     """The folder of exported programs with their inputs and goldens (export/goldens.py)."""

@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..container import broken_file
 from ..errors import UnsupportedError
 from ..functions import ELEMENTWISE
 from ..graph import Arg, Element, Graph, Node, Ref, Symbol
@@ -86,12 +87,13 @@ def specialize(graph: Graph, inputs: Mapping[int, Shape], numbers: Mapping[int, 
     for node in graph.nodes:
         node = Node(node.op, tuple(_resolve(arg, symbols, node) for arg in node.args), node.outputs, node.fused)
         (first, *_) = node.outputs
-        if first in graph.symbols:
-            if first not in symbols:
-                symbols[first] = _symbol(node, shapes)
-            continue
-        for output, shape in zip(node.outputs, _output_shapes(node, graph, shapes), strict=False):
-            shapes[output] = shape
+        with broken_file(f"call of {node.op}"):
+            if first in graph.symbols:
+                if first not in symbols:
+                    symbols[first] = _symbol(node, shapes)
+                continue
+            for output, shape in zip(node.outputs, _output_shapes(node, graph, shapes), strict=False):
+                shapes[output] = shape
         nodes.append(node)
     tensors = {i: replace(t, shape=shapes[i]) for i, t in graph.tensors.items()}
     known = {symbol: value for symbol, value in symbols.items() if isinstance(value, int)}
