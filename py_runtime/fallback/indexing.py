@@ -53,7 +53,8 @@ def embedding(weight: Array, indices: Array, *_: Any) -> Array:
 
 @kernel("index_select.out", 3)
 def index_select(x: Array, dim: int, index: Array) -> Array:
-    return x.take(index.reshape(-1), dim) if x.ndim else x
+    # take wants the address size's integers, of which int64 is not one on wasm32
+    return x.take(index.reshape(-1).astype(np.intp), dim) if x.ndim else x
 
 
 def places(x: Array, dim: int, index: Array) -> Any:

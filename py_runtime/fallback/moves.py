@@ -92,7 +92,7 @@ def repeat(x: Array, counts: list[int]) -> Array:
 
 @kernel("repeat_interleave.Tensor_out", 2)
 def repeat_interleave(counts: Array, _size: int | None) -> Array:
-    return np.repeat(np.arange(counts.size), counts)
+    return np.repeat(np.arange(counts.size), counts.astype(np.intp))
 
 
 @kernel("flip.out", 2)
