@@ -41,7 +41,7 @@ export async function allocate(device, descriptors) {
   const errors = await Promise.all(made.map(({ scope }) => scope.catch(() => null))); // a lost device rejects
   const at = errors.findIndex((error) => error !== null);
   if (at >= 0) {
-    made.forEach(({ buffer }) => buffer.destroy());
+    release(device, made.map(({ buffer }) => buffer));
     const { what, size } = made[at];
     throw failure(
       "LimitError",
@@ -50,6 +50,14 @@ export async function allocate(device, descriptors) {
     );
   }
   return made.map(({ buffer }) => buffer);
+}
+
+/** Destroy buffers; their memory is free at once. Browsers keep it until the next commands are submitted. */
+export function release(device, buffers) {
+  buffers.forEach((buffer) => buffer.destroy());
+  if (buffers.length) {
+    device.queue.submit([]);
+  }
 }
 
 /** Run `work` under error scopes; what WebGPU reports becomes a GPUError that names `what`. */

@@ -6,7 +6,7 @@
 
 import { compile } from "./compile.js";
 import { fromStorage, toStorage } from "./convert.js";
-import { allocate, failure, guarded, lostDevice } from "./failure.js";
+import { allocate, failure, guarded, lostDevice, release } from "./failure.js";
 import { GpuTensor } from "./tensor.js";
 
 /** A plan on a device. Make one with `bind`. */
@@ -268,9 +268,7 @@ class BoundPlan {
 
   close() {
     this.closed = true;
-    for (const buffer of [...this.owned, this.readback]) {
-      buffer?.destroy();
-    }
+    release(this.device, [...this.owned, this.readback].filter(Boolean));
     this.owned = [];
     this.buffers = [];
     this.steps = [];
@@ -336,7 +334,7 @@ async function bindNow(device, queue, text, files, states, onProgress) {
   } catch (error) {
     bound.close();
     if (fresh) {
-      states.splice(0).forEach((buffer) => buffer.destroy());
+      release(device, states.splice(0));
     }
     throw error;
   }

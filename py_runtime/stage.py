@@ -105,10 +105,10 @@ class Stage:
     def close(self) -> None:
         """Give back all that is bound, and what runs keep. A run under way binds nothing any more."""
         self._closed = True
+        self._states.close()
         for _, bound, _ in self._bound.values():
             bound.close()
         self._bound.clear()
-        self._states.close()
 
 
 def _key(shapes: Shapes, numbers: Numbers) -> Any:

@@ -7,7 +7,7 @@
 
 import { sha256 } from "./cache.js";
 import { ChunkReader } from "./chunks.js";
-import { allocate, failure } from "./failure.js";
+import { allocate, failure, release } from "./failure.js";
 import { readHead, readSegments } from "./segments.js";
 import { concatenate, FIRST_BYTES, Source } from "./source.js";
 
@@ -242,12 +242,9 @@ class OpenFile {
 
   /** Give back the buffers that no bound plan reads. */
   drop(used) {
-    for (const buffer of this.buffers) {
-      if (!used.has(buffer)) {
-        buffer.destroy();
-        this.buffers.delete(buffer);
-      }
-    }
+    const unused = [...this.buffers].filter((buffer) => !used.has(buffer));
+    unused.forEach((buffer) => this.buffers.delete(buffer));
+    release(this.device, unused);
     for (const [offset, { buffer }] of this.resident) {
       if (!this.buffers.has(buffer)) {
         this.resident.delete(offset);

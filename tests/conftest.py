@@ -17,6 +17,7 @@ from .site import RunningSite, RuntimePage, watch
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz", type=int, default=3000, help="how many damaged programs tests/unit/test_fuzz.py takes")
+    parser.addoption("--big", action="store_true", help="run tests/e2e/test_big.py: 2.5 GB of weights, 8 GB of disk")
 
 
 @pytest.fixture(scope="session")
@@ -53,13 +54,19 @@ def chromium_path() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser(chromium_path: str) -> Iterator[object]:
+def playwright(chromium_path: str) -> Iterator[object]:
+    """Playwright itself; one in a process, whose browsers come from it."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium_path, args=list(FLAGS))
-        yield launched
-        launched.close()
+    with sync_playwright() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser(playwright, chromium_path: str) -> Iterator[object]:
+    launched = playwright.chromium.launch(executable_path=chromium_path, args=list(FLAGS))
+    yield launched
+    launched.close()
 
 
 @pytest.fixture
@@ -140,15 +147,21 @@ CALLS.python = async ({ code }) => {
 """
 
 
-@pytest.fixture
-def python(page, site):
-    """A function that runs Python in the worker and gives its last value."""
+def let_run_python(context) -> None:
+    """Workers of this context answer `channel.call("python", { code })`."""
 
     def worker(route) -> None:
         body = route.fetch().text().replace("self.onmessage =", RUN_PYTHON + "self.onmessage =")
         route.fulfill(body=body, content_type="text/javascript")
 
-    page.context.route("**/worker.js", worker)
+    context.route("**/worker.js", worker)
+
+
+@pytest.fixture
+def python(page, site):
+    """A function that runs Python in the worker and gives its last value."""
+
+    let_run_python(page.context)
     page.goto(site.url + "test-data/blank.html")
     page.evaluate(
         """async () => {
